@@ -1,0 +1,214 @@
+//! The command line: one definition of every flag, and a parser with a sentence for each kind of
+//! value.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::parts::quorum::REPLICAS_MAX;
+
+use crate::lab::Lab;
+use crate::outcome::{BadParameters, EXIT_CODES, Verdict};
+
+/// Distributed locks without coordination servers, and a laboratory for the protocols behind them.
+#[derive(Debug, Parser)]
+#[command(name = "sigmalock", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Simulation: torture protocols, measure them, and check the checkers. No network.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Lab(Lab),
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+        match self.command {
+            Command::Lab(lab) => lab.run(),
+        }
+    }
+}
+
+/// How many replicas guard a lock, and how many votes win it.
+#[derive(Debug, Args)]
+pub(crate) struct Replicas {
+    /// Replicas that guard each lock
+    #[arg(long, value_name = "N", default_value = "9", requires = "m", value_parser = replica_count)]
+    #[arg(allow_hyphen_values = true)]
+    n: u16,
+    /// Votes that win it: more than half of N
+    #[arg(long, value_name = "M", default_value = "6", requires = "n", value_parser = replica_count)]
+    #[arg(allow_hyphen_values = true)]
+    m: u16,
+}
+
+impl Replicas {
+    pub(crate) fn quorum(&self) -> Result<Quorum, BadParameters> {
+        let (n, m) = (self.n, self.m);
+        Quorum::new(n, m).map_err(|why| BadParameters(format!("--n {n} --m {m}: {why}")))
+    }
+}
+
+/// How many simulations run at once. Results do not depend on it.
+#[derive(Debug, Args)]
+pub(crate) struct Jobs {
+    /// Simulations to run at once [default: one per core]
+    #[arg(long, value_name = "J", value_parser = positive_count, allow_hyphen_values = true)]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl Jobs {
+    pub(crate) fn count(&self) -> NonZeroUsize {
+        self.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    }
+}
+
+/// One protocol, or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    All,
+    One(ProtocolName),
+}
+
+impl Protocols {
+    pub(crate) fn list(self) -> Vec<ProtocolName> {
+        match self {
+            Self::All => ProtocolName::ALL.to_vec(),
+            Self::One(protocol) => vec![protocol],
+        }
+    }
+}
+
+impl FromStr for Protocols {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            _ => protocol(text).map(Self::One),
+        }
+    }
+}
+
+/// A half-open range of seeds, never empty.
+pub(crate) fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) =
+        text.split_once("..").ok_or("seeds are given as a range A..B, B not included")?;
+    let (from, to) = (seed(from)?, seed(to)?);
+    if from < to {
+        Ok(from..to)
+    } else if from == to {
+        Err("this range of seeds is empty; B is not included".to_owned())
+    } else {
+        Err("this range of seeds runs backwards".to_owned())
+    }
+}
+
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a seed is a whole number below 2^64".to_owned())
+}
+
+pub(crate) fn protocol(text: &str) -> Result<ProtocolName, String> {
+    text.parse().map_err(|why: sigmalock_protocols::catalogue::UnknownName| why.to_string())
+}
+
+pub(crate) fn variant(text: &str) -> Result<Variant, String> {
+    text.parse().map_err(|why: sigmalock_protocols::catalogue::UnknownName| why.to_string())
+}
+
+/// Requests per second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
+        _ => Err("a rate is a positive number of requests per second".to_owned()),
+    }
+}
+
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("a probability is a number between 0 and 1".to_owned()),
+    }
+}
+
+/// A length of time, such as `100ms`, `10s` or `5m`; zero is allowed.
+pub(crate) fn span(text: &str) -> Result<Span, String> {
+    if text == "0" {
+        return Ok(Span::ZERO);
+    }
+    let parsed = humantime::parse_duration(text)
+        .map_err(|_| "a duration is a number with a unit, such as 100ms, 10s or 5m".to_owned())?;
+    let micros = u64::try_from(parsed.as_micros()).ok().filter(|us| *us <= SPAN_MAX.as_micros());
+    micros.map(Span::from_micros).ok_or_else(|| format!("a duration is at most {SPAN_MAX_WORDS}"))
+}
+
+/// The longest duration a command takes; simulated time stays far from overflowing.
+const SPAN_MAX: Span = Span::from_secs(366 * 86_400);
+const SPAN_MAX_WORDS: &str = "a year";
+
+/// A length of time that is not zero.
+pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
+    match span(text)? {
+        Span::ZERO => Err("this duration must be longer than nothing".to_owned()),
+        span => Ok(span),
+    }
+}
+
+pub(crate) fn positive_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "this is a whole number, at least 1".to_owned())
+}
+
+fn replica_count(text: &str) -> Result<u16, String> {
+    let count = text.parse().ok().filter(|count| *count <= REPLICAS_MAX);
+    count.ok_or_else(|| format!("this is a whole number, at most {REPLICAS_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_seed_range_is_half_open() {
+        assert_eq!(seeds("0..1"), Ok(0..1));
+        assert_eq!(seeds("7..18446744073709551615"), Ok(7..u64::MAX));
+        for bad in ["", "7", "7..", "..7", "7..7", "9..3", "-1..3", "1..=3", "1...3", "a..b"] {
+            assert!(seeds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_and_probabilities_are_ordinary_numbers() {
+        assert_eq!(rate("0.5"), Ok(0.5));
+        for bad in ["", "0", "-1", "NaN", "inf", "-inf", "1e999", "ten"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+        assert_eq!((probability("0"), probability("1")), (Ok(0.0), Ok(1.0)));
+        for bad in ["", "-0.1", "1.1", "NaN", "inf", "5%"] {
+            assert!(probability(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_are_what_people_write() {
+        assert_eq!(span("100ms"), Ok(Span::from_millis(100)));
+        assert_eq!(span("1m 30s"), Ok(Span::from_secs(90)));
+        assert_eq!(span("0"), Ok(Span::ZERO));
+        for bad in ["", "10", "-1s", "1 parsec", "500y", "99999999999999999999s"] {
+            assert!(span(bad).is_err(), "{bad}");
+        }
+        assert!(positive_span("0s").is_err() && positive_span("0").is_err());
+    }
+}

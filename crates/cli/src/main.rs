@@ -1,0 +1,18 @@
+//! The `sigmalock` command: the only crate that prints.
+
+mod args;
+mod lab;
+mod outcome;
+mod progress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match args::Cli::try_parse() {
+        Ok(cli) => outcome::report(cli.run()),
+        Err(error) => outcome::report_usage(&error),
+    }
+}

@@ -1,0 +1,98 @@
+//! Bad parameters get one clear sentence on stderr, nothing on stdout, and exit code 2.
+
+mod common;
+
+use common::sigmalock;
+
+/// Every line, and the sentence it is answered with.
+const BAD: &[(&str, &str)] = &[
+    ("", "a command is missing; `sigmalock lab --help` lists them"),
+    ("lab", "a command is missing; `sigmalock lab --help` lists them"),
+    ("lap", "there is no command `lap`; did you mean `lab`?"),
+    ("zebra", "there is no command `zebra`; `sigmalock --help` lists them"),
+    ("lab torture --sed 0..3", "there is no `--sed`; did you mean `--seeds`?"),
+    ("lab torture surprise", "there is no `surprise` here"),
+    ("lab torture --seeds", "--seeds needs a value"),
+    ("lab torture --seeds 0..1 --seeds 1..2", "--seeds is given twice"),
+    // Quorums.
+    ("lab torture --n 3 --m 4", "--n 3 --m 4: a quorum of 4 cannot be had from 3 replicas"),
+    (
+        "lab torture --n 4 --m 2",
+        "--n 4 --m 2: a quorum of 2 of 4 replicas is not more than half, so two clients could win at once",
+    ),
+    ("lab torture --n 0 --m 0", "--n 0 --m 0: a lock has between 1 and 1024 replicas, not 0"),
+    ("lab torture --n -5 --m 3", "--n -5: this is a whole number, at most 1024"),
+    ("lab torture --n 99999 --m 3", "--n 99999: this is a whole number, at most 1024"),
+    ("lab torture --n 5", "--m is missing"),
+    ("lab sweep --rate 1 --n 3 --m 4", "--n 3 --m 4: a quorum of 4 cannot be had from 3 replicas"),
+    // Names.
+    (
+        "lab torture --protocol paxos",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman",
+    ),
+    (
+        "lab sweep --rate 1 --protocol sigma,paxos",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman",
+    ),
+    (
+        "lab torture --variant new",
+        "--variant new: there is no such variant; there are: literal, shipped",
+    ),
+    // Seeds.
+    ("lab torture --seeds 7", "--seeds 7: seeds are given as a range A..B, B not included"),
+    ("lab torture --seeds 7..7", "--seeds 7..7: this range of seeds is empty; B is not included"),
+    ("lab torture --seeds 9..3", "--seeds 9..3: this range of seeds runs backwards"),
+    ("lab torture --seeds -9..3", "--seeds -9..3: a seed is a whole number below 2^64"),
+    ("lab sweep --rate 1 --seed x", "--seed x: a seed is a whole number below 2^64"),
+    // Counts, rates and probabilities.
+    ("lab torture --jobs 0", "--jobs 0: this is a whole number, at least 1"),
+    ("lab sweep --clients 0", "--clients 0: this is a whole number, at least 1"),
+    ("lab sweep --clients -3", "--clients -3: this is a whole number, at least 1"),
+    ("lab sweep --rate -1", "--rate -1: a rate is a positive number of requests per second"),
+    ("lab sweep --rate 1,NaN", "--rate NaN: a rate is a positive number of requests per second"),
+    ("lab sweep --rate 0", "--rate 0: a rate is a positive number of requests per second"),
+    ("lab sweep", "either --rate R[,R…] or --clients K is needed"),
+    ("lab sweep --rate 1 --clients 2", "--rate and --clients exclude each other"),
+    ("lab sweep --rate 1 --loss 1.5", "--loss 1.5: a probability is a number between 0 and 1"),
+    ("lab sweep --rate 1 --dup -0.1", "--dup -0.1: a probability is a number between 0 and 1"),
+    ("lab sweep --rate 1 --loss NaN", "--loss NaN: a probability is a number between 0 and 1"),
+    // Durations.
+    (
+        "lab sweep --rate 1 --duration 10",
+        "--duration 10: a duration is a number with a unit, such as 100ms, 10s or 5m",
+    ),
+    (
+        "lab sweep --rate 1 --cs -1s",
+        "--cs -1s: a duration is a number with a unit, such as 100ms, 10s or 5m",
+    ),
+    ("lab sweep --rate 1 --warmup 500y", "--warmup 500y: a duration is at most a year"),
+    (
+        "lab sweep --rate 1 --duration 0s",
+        "--duration 0s: this duration must be longer than nothing",
+    ),
+    (
+        "lab sweep --rate 1 --replica-life 0s",
+        "--replica-life 0s: this duration must be longer than nothing",
+    ),
+    // Delays.
+    (
+        "lab sweep --rate 1 --latency 100ms",
+        "--latency 100ms: `100ms` is no latency model: write constant:D, uniform:LOW..HIGH, \
+         lognormal:MEDIAN,SIGMA or map:BASE,PER_UNIT,JITTER",
+    ),
+    (
+        "lab sweep --rate 1 --latency uniform:9ms..1ms",
+        "--latency uniform:9ms..1ms: the latency interval 9ms..1ms is empty: the first bound should be \
+         the smaller",
+    ),
+];
+
+#[test]
+fn every_bad_parameter_gets_its_sentence_and_exit_code_2() {
+    for (line, sentence) in BAD {
+        let ran = sigmalock(line);
+        assert_eq!(ran.stderr, format!("sigmalock: {sentence}\n"), "sigmalock {line}");
+        assert_eq!(ran.code, Some(2), "sigmalock {line}");
+        assert_eq!(ran.stdout, "", "sigmalock {line}");
+    }
+}

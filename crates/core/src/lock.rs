@@ -1,0 +1,106 @@
+//! What every lock protocol is asked and answers, so that one simulator, one set of oracles and one
+//! live agent serve them all.
+
+use crate::id::{CallId, Token};
+use crate::name::Name;
+use crate::time::{LocalTime, Span};
+
+/// What a user may ask of a lock protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum LockRequest {
+    /// Get me this lock. Answered by `Granted`, `Busy`, `TimedOut`, `Cancelled` or `Refused`; after
+    /// `Granted`, further replies to the same call are `Extended` and `Lost`.
+    Acquire(Acquire),
+    /// I have left the critical section that call `held` let me into. Answered by `Released` if the
+    /// lock was still held, else by `Refused(UnknownCall)`.
+    Release {
+        /// The call that acquired the lock.
+        held: CallId,
+    },
+    /// I no longer want what call `call` asked for. That call is answered by `Cancelled` if it was
+    /// waiting, and this one by `Refused(UnknownCall)` if it was not.
+    Cancel {
+        /// The call that is waiting.
+        call: CallId,
+    },
+}
+
+/// A wish for a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Acquire {
+    /// Which lock.
+    pub name: Name,
+    /// How long a vote lasts without renewal; so long does a dead holder keep others out.
+    pub ttl: Span,
+    /// How long to wait for it.
+    pub patience: Patience,
+}
+
+/// How long a request is willing to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Patience {
+    /// Not at all: now or `Busy`.
+    Try,
+    /// This long, then `TimedOut`.
+    For(Span),
+    /// As long as it takes.
+    Forever,
+}
+
+/// What a lock protocol answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockReply {
+    /// You are in, until `deadline` on this peer's clock, unless `Extended` moves it.
+    Granted {
+        /// Shown to the resource, which refuses lower ones. `None`: this protocol has no fencing.
+        token: Option<Token>,
+        /// When the right ends.
+        deadline: LocalTime,
+    },
+    /// Renewal succeeded: you are in until `deadline`.
+    Extended {
+        /// When the right ends now.
+        deadline: LocalTime,
+    },
+    /// The right is gone, or about to: stop now. Comes before the deadline unless this peer slept.
+    Lost,
+    /// You are out; the lock goes to the next.
+    Released,
+    /// Somebody has it, and you did not want to wait.
+    Busy,
+    /// You waited as long as you wanted to.
+    TimedOut,
+    /// You are no longer waiting, as you asked.
+    Cancelled,
+    /// Not even tried. Nothing changed.
+    Refused(Refusal),
+}
+
+/// Why a request is refused at once. Nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Refusal {
+    /// A lease shorter than the network can carry.
+    #[error("a ttl of less than {at_least} cannot be kept alive over this network")]
+    TtlTooShort {
+        /// The shortest ttl that would be accepted.
+        at_least: Span,
+    },
+    /// A lease longer than a host that lost its memory waits.
+    #[error("a ttl of more than {at_most} is longer than this swarm's longest lease")]
+    TtlTooLong {
+        /// The longest ttl that would be accepted.
+        at_most: Span,
+    },
+    /// As many requests as this peer can have at once.
+    #[error("this peer has {limit} requests under way, which is as many as it takes")]
+    TooManyRequests {
+        /// The bound.
+        limit: usize,
+    },
+    /// No such call, or it is over.
+    #[error("there is no such call under way")]
+    UnknownCall,
+    /// The same call twice.
+    #[error("that call is under way already")]
+    DuplicateCall,
+}

@@ -1,0 +1,190 @@
+//! Names of locks.
+
+use alloc::sync::Arc;
+use core::cmp::Ordering;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::str::FromStr;
+
+/// The longest name, in bytes.
+pub const NAME_LEN_MAX: usize = 255;
+
+/// The name of a lock: a path-like UTF-8 text of 1 to 255 bytes, such as `/render/frame-17`.
+///
+/// Segments are separated by single slashes; a leading slash is optional and part of the name.
+/// Control characters and white space are refused, because names end up in logs, shells and
+/// environment variables. Cloning is cheap.
+///
+/// `Ord` is a fixed total order that is quick to compare (by digest, then by text), good for maps
+/// and for taking several locks in one canonical order. Sort by [`Name::as_str`] for people.
+#[derive(Clone)]
+pub struct Name {
+    digest: u64,
+    text: Arc<str>,
+}
+
+/// Why a text is not the name of a lock. Nothing was changed by trying.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// There is no text at all.
+    #[error("a lock name must not be empty")]
+    Empty,
+    /// More than [`NAME_LEN_MAX`] bytes.
+    #[error("a lock name has at most {NAME_LEN_MAX} bytes, this one has {0}")]
+    TooLong(usize),
+    /// White space or a control character.
+    #[error("a lock name has no spaces or control characters, this one has {found:?} at byte {at}")]
+    Forbidden {
+        /// The character.
+        found: char,
+        /// Its byte offset.
+        at: usize,
+    },
+    /// `//`, or a slash at the end.
+    #[error("a lock name has no empty path segment, this one has one at byte {0}")]
+    EmptySegment(usize),
+    /// A segment that is `.` or `..`.
+    #[error("a lock name has no `.` or `..` segment, this one has one at byte {0}")]
+    DotSegment(usize),
+}
+
+impl Name {
+    /// Checks a text and makes it a name.
+    pub fn new(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() {
+            return Err(NameError::Empty);
+        }
+        if text.len() > NAME_LEN_MAX {
+            return Err(NameError::TooLong(text.len()));
+        }
+        if let Some((at, found)) =
+            text.char_indices().find(|(_, c)| c.is_control() || c.is_whitespace())
+        {
+            return Err(NameError::Forbidden { found, at });
+        }
+        let mut at = usize::from(text.starts_with('/'));
+        for segment in text[at..].split('/') {
+            match segment {
+                "" => return Err(NameError::EmptySegment(at)),
+                "." | ".." => return Err(NameError::DotSegment(at)),
+                _ => at += segment.len() + 1,
+            }
+        }
+        Ok(Self { digest: fnv1a(text.as_bytes()), text: Arc::from(text) })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// FNV-1a, 64 bits: an accelerator for comparisons, not a fingerprint. Equal digests still compare
+/// their texts, so a collision costs time and nothing else.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+    }
+}
+impl Eq for Name {}
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.digest.cmp(&other.digest).then_with(|| {
+            if Arc::ptr_eq(&self.text, &other.text) {
+                Ordering::Equal
+            } else {
+                self.text.cmp(&other.text)
+            }
+        })
+    }
+}
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+impl FromStr for Name {
+    type Err = NameError;
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::new(text)
+    }
+}
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::{String, ToString};
+    use proptest::prelude::*;
+
+    #[test]
+    fn ordinary_names_are_accepted() {
+        for text in ["a", "/a", "backup", "/render/frame-17", "db:shard=3", "größe/ü", "..a", "a.b"]
+        {
+            assert_eq!(Name::new(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn each_defect_gets_its_own_sentence() {
+        assert_eq!(Name::new(""), Err(NameError::Empty));
+        assert_eq!(Name::new(&"x".repeat(256)), Err(NameError::TooLong(256)));
+        assert_eq!(Name::new("a b"), Err(NameError::Forbidden { found: ' ', at: 1 }));
+        assert_eq!(Name::new("a\u{7}"), Err(NameError::Forbidden { found: '\u{7}', at: 1 }));
+        assert_eq!(Name::new("/"), Err(NameError::EmptySegment(1)));
+        assert_eq!(Name::new("a//b"), Err(NameError::EmptySegment(2)));
+        assert_eq!(Name::new("a/"), Err(NameError::EmptySegment(2)));
+        assert_eq!(Name::new("a/../b"), Err(NameError::DotSegment(2)));
+        assert_eq!(
+            Name::new("a b").unwrap_err().to_string(),
+            "a lock name has no spaces or control characters, this one has ' ' at byte 1"
+        );
+    }
+
+    #[test]
+    fn the_longest_name_is_accepted_and_one_byte_more_is_not() {
+        assert!(Name::new(&"x".repeat(NAME_LEN_MAX)).is_ok());
+        assert!(Name::new(&"x".repeat(NAME_LEN_MAX + 1)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_name_or_an_error_and_never_a_panic(text in ".{0,300}") {
+            if let Ok(name) = Name::new(&text) {
+                prop_assert_eq!(name.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn equality_and_order_agree(a in "[a-c/]{1,4}", b in "[a-c/]{1,4}") {
+            if let (Ok(x), Ok(y)) = (Name::new(&a), Name::new(&b)) {
+                prop_assert_eq!(x == y, a == b);
+                prop_assert_eq!(x.cmp(&y) == Ordering::Equal, a == b);
+                prop_assert_eq!(x.cmp(&y), y.cmp(&x).reverse());
+                prop_assert_eq!(String::from(x.as_str()), a);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The contract of a protocol.
+//!
+//! ```text
+//!              Start, Receive, Fire, Request, PeerUp, PeerDown, ViewChanged
+//!   driver  ──────────────────────────────────────────────────────────────►  protocol
+//!           ◄──────────────────────────────────────────────────────────────
+//!              Persist, Send, SetTimer, CancelTimer, Reply, Note
+//! ```
+//!
+//! The calling contract:
+//!
+//! - `Start` comes first and once; a restarted peer is a new value of the protocol's type.
+//! - [`Protocol::handle`] never fails and never blocks. What arrives from outside may be anything:
+//!   impossible messages are noted and dropped.
+//! - Effects are executed in the order given, and a `Persist` is on disk before any later `Send`
+//!   leaves or `Reply` is seen.
+//! - The driver owns the timers ([`crate::Timers`]), the clocks, the random numbers (one stream per
+//!   peer, all split from one seed), the disk and the network, and counts what passes through.
+//! - After a pause the driver feeds timers and messages in any order: a protocol that must notice a
+//!   passed deadline looks at [`Context::now`], not at which input came first.
+//!
+//! Layers fit over the same contract: a snapshot recorder is a protocol that wraps another's messages
+//! in its own, a liar is a protocol that speaks another's messages, and the drivers see no difference.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::id::{CallId, Incarnation, Key, PeerId, ReplicaId};
+use crate::time::{LocalTime, WallTime};
+
+/// A protocol: one peer's share of a distributed algorithm, for any number of resources at once.
+pub trait Protocol: Sized {
+    /// What peers say to each other.
+    type Message: Message;
+    /// What the users of this peer may ask.
+    type Request;
+    /// What they are answered; one call may get several replies over time.
+    type Reply;
+    /// What timers are for.
+    type Timer: Clone + Ord + fmt::Debug;
+    /// Where a durable record is kept.
+    type DurableKey: Clone + Ord + fmt::Debug;
+    /// What survives a crash under that key.
+    type Durable: Clone + fmt::Debug;
+    /// Moments worth counting, and worth telling in a transcript.
+    type Note: Clone + fmt::Debug + fmt::Display;
+
+    /// Takes one input and emits effects through `cx`.
+    fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>);
+}
+
+/// What a driver needs to know of a message to count it and to tell of it.
+pub trait Message: Clone + fmt::Debug + fmt::Display {
+    /// The kind, as counters and charts show it: `REQUEST`, `YIELD` …
+    fn kind(&self) -> &'static str;
+    /// About how many bytes it has on the wire, names included.
+    fn size_bytes(&self) -> usize;
+}
+
+/// What happens to a protocol.
+pub enum Input<P: Protocol> {
+    /// The peer begins a life.
+    Start {
+        /// The number of this life.
+        incarnation: Incarnation,
+        /// What there is from earlier ones.
+        birth: Birth<P>,
+    },
+    /// A message has arrived.
+    Receive {
+        /// Its sender, as authenticated by the driver.
+        from: PeerId,
+        /// The message.
+        message: P::Message,
+    },
+    /// A timer is due.
+    Fire(P::Timer),
+    /// A user asks for something.
+    Request {
+        /// The call that replies must name.
+        id: CallId,
+        /// The wish.
+        request: P::Request,
+    },
+    /// The driver can reach this peer again. A hint.
+    PeerUp(PeerId),
+    /// The driver cannot reach this peer. A hint: it may be alive and well.
+    PeerDown(PeerId),
+    /// The membership changed. Protocols with a fixed or agreed membership get the first view right
+    /// after `Start`; others never see one.
+    ViewChanged(View),
+}
+
+/// What a starting peer has of its past.
+pub enum Birth<P: Protocol> {
+    /// Nothing, and nobody can count on a former self: the first life in a new swarm.
+    First,
+    /// All that its former self persisted.
+    Recovered(Vec<(P::DurableKey, P::Durable)>),
+    /// Nothing, though a former self, or a former host of its places, may have made promises.
+    Amnesiac,
+}
+
+/// A numbered membership.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Views are numbered without gaps.
+    pub number: u64,
+    /// The members, ascending.
+    pub members: Arc<[PeerId]>,
+}
+
+/// What a protocol wants done.
+pub enum Effect<P: Protocol> {
+    /// Keep this under this key, or (with `None`) forget the key; done before anything after it.
+    Persist {
+        /// Where.
+        key: P::DurableKey,
+        /// What, if anything.
+        value: Option<P::Durable>,
+    },
+    /// Send a message. It may be lost, doubled, delayed or overtaken.
+    Send {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        message: P::Message,
+    },
+    /// Set or move a timer.
+    SetTimer {
+        /// Which.
+        timer: P::Timer,
+        /// When, on this peer's clock. A time that has passed fires at once.
+        at: LocalTime,
+    },
+    /// Take a timer back.
+    CancelTimer(P::Timer),
+    /// Answer a user.
+    Reply {
+        /// The call.
+        id: CallId,
+        /// The answer.
+        reply: P::Reply,
+    },
+    /// Something worth counting happened.
+    Note(P::Note),
+}
+
+/// What the driver lends a protocol while it handles an input.
+pub trait Surroundings {
+    /// The wall clock, a hint.
+    fn wall(&self) -> WallTime;
+    /// The next number of this peer's random stream.
+    fn random(&mut self) -> u64;
+    /// The neighbour that is next on the way to a key; `None` if this peer is the closest it knows.
+    fn next_hop(&self, key: &Key) -> Option<PeerId>;
+    /// The peer that hosts a replica, as far as this peer knows.
+    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId>;
+}
+
+/// The world as a protocol sees it during one input, and the collector of its effects.
+pub struct Context<'a, P: Protocol> {
+    now: LocalTime,
+    surroundings: &'a mut dyn Surroundings,
+    effects: &'a mut Vec<Effect<P>>,
+}
+
+impl<'a, P: Protocol> Context<'a, P> {
+    /// Made by a driver for one input; effects are appended to `effects`.
+    pub fn new(
+        now: LocalTime, surroundings: &'a mut dyn Surroundings, effects: &'a mut Vec<Effect<P>>,
+    ) -> Self {
+        Self { now, surroundings, effects }
+    }
+
+    /// This peer's monotonic clock. It does not move during an input.
+    #[must_use]
+    pub fn now(&self) -> LocalTime {
+        self.now
+    }
+    /// This peer's wall clock: for ordering and token floors, never for safety.
+    #[must_use]
+    pub fn wall(&self) -> WallTime {
+        self.surroundings.wall()
+    }
+    /// A random number.
+    pub fn random(&mut self) -> u64 {
+        self.surroundings.random()
+    }
+    /// The neighbour that is next on the way to a key.
+    #[must_use]
+    pub fn next_hop(&self, key: &Key) -> Option<PeerId> {
+        self.surroundings.next_hop(key)
+    }
+    /// The peer that hosts a replica.
+    #[must_use]
+    pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
+        self.surroundings.host_of(replica)
+    }
+
+    /// Emits [`Effect::Persist`].
+    pub fn persist(&mut self, key: P::DurableKey, value: Option<P::Durable>) {
+        self.effects.push(Effect::Persist { key, value });
+    }
+    /// Emits [`Effect::Send`].
+    pub fn send(&mut self, to: PeerId, message: P::Message) {
+        self.effects.push(Effect::Send { to, message });
+    }
+    /// Emits [`Effect::SetTimer`].
+    pub fn set_timer(&mut self, timer: P::Timer, at: LocalTime) {
+        self.effects.push(Effect::SetTimer { timer, at });
+    }
+    /// Emits [`Effect::CancelTimer`].
+    pub fn cancel_timer(&mut self, timer: P::Timer) {
+        self.effects.push(Effect::CancelTimer(timer));
+    }
+    /// Emits [`Effect::Reply`].
+    pub fn reply(&mut self, id: CallId, reply: P::Reply) {
+        self.effects.push(Effect::Reply { id, reply });
+    }
+    /// Emits [`Effect::Note`].
+    pub fn note(&mut self, note: P::Note) {
+        self.effects.push(Effect::Note(note));
+    }
+}

@@ -1,0 +1,10 @@
+//! The protocols, one folder each. They do not know each other; what they share is in [`parts`], and
+//! [`catalogue`] names them all.
+#![no_std]
+
+extern crate alloc;
+
+pub mod catalogue;
+pub mod parts;
+pub mod sigma;
+pub mod strawman;

@@ -1,0 +1,11 @@
+//! What several protocols are made of.
+
+pub mod alarm;
+pub mod hlc;
+pub mod quorum;
+pub mod tombstones;
+
+pub use alarm::Alarm;
+pub use hlc::{Hlc, HybridClock};
+pub use quorum::{Quorum, QuorumError};
+pub use tombstones::Tombstones;

@@ -1,0 +1,260 @@
+//! A peer as a client: its requests under way, its guards, its renewals.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use sigmalock_core::{
+    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId,
+    Refusal, ReplicaId, RequestId, Token,
+};
+
+use super::attempt::{Attempt, Step};
+use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
+use super::{Config, Mutant, Note, Sigma, Timer};
+use crate::parts::{Alarm, HybridClock};
+
+/// How many finished requests are remembered, to tell a late grant from a lost RELEASE.
+const FINISHED_MAX: usize = 64;
+
+/// The client's side of Sigma.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    config: Config,
+    me: PeerId,
+    incarnation: Incarnation,
+    clock: HybridClock,
+    attempts: BTreeMap<CallId, Attempt>,
+    /// No guard is lost before this.
+    lost_from: LocalTime,
+    renewal: Alarm,
+    finished: VecDeque<Finished>,
+}
+
+/// A request that is over.
+#[derive(Debug, Clone)]
+struct Finished {
+    request: RequestId,
+    token: Option<Token>,
+    /// Until then its RELEASE need not have arrived.
+    under_way_until: LocalTime,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Client {
+    pub(super) fn new(config: Config, me: PeerId, incarnation: Incarnation) -> Self {
+        Self {
+            config,
+            me,
+            incarnation,
+            clock: HybridClock::default(),
+            attempts: BTreeMap::new(),
+            lost_from: LocalTime::NEVER,
+            renewal: Alarm::new(),
+            finished: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
+        match request {
+            LockRequest::Acquire(wish) => match self.refuse(id, &wish) {
+                Some(refusal) => cx.reply(id, LockReply::Refused(refusal)),
+                None => {
+                    let order = self.clock.tick(cx.wall());
+                    let request =
+                        RequestId { client: self.me, incarnation: self.incarnation, call: id };
+                    let attempt =
+                        Attempt::start(&self.config, cx, Ticket { order, request }, &wish);
+                    self.attempts.insert(id, attempt);
+                }
+            },
+            LockRequest::Release { held } => {
+                let inside = self.attempts.get(&held).is_some_and(|a| a.guard().is_some());
+                let reply = if inside {
+                    self.finish(cx, held, None);
+                    LockReply::Released
+                } else {
+                    LockReply::Refused(Refusal::UnknownCall)
+                };
+                cx.reply(id, reply);
+            }
+            LockRequest::Cancel { call } => {
+                let waiting = self.attempts.get(&call).is_some_and(|a| a.guard().is_none());
+                if waiting {
+                    self.finish(cx, call, Some(LockReply::Cancelled));
+                } else {
+                    cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, id: CallId, wish: &Acquire) -> Option<Refusal> {
+        if wish.ttl < self.config.ttl_min() {
+            Some(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
+        } else if wish.ttl > self.config.lease_max {
+            Some(Refusal::TtlTooLong { at_most: self.config.lease_max })
+        } else if self.attempts.len() >= self.config.limits.requests_max {
+            Some(Refusal::TooManyRequests { limit: self.config.limits.requests_max })
+        } else if self.attempts.contains_key(&id) {
+            Some(Refusal::DuplicateCall)
+        } else {
+            None
+        }
+    }
+
+    /// Looks at every guard's deadline, before anything else is believed: this peer may have slept.
+    pub(super) fn check_guards(&mut self, cx: Cx<'_, '_>) {
+        if cx.now() < self.lost_from || self.config.breaks(Mutant::IgnoresDeadline) {
+            return;
+        }
+        let over = |(call, attempt): (&CallId, &mut Attempt)| attempt.lose(cx).then_some(*call);
+        let over: Vec<CallId> = self.attempts.iter_mut().filter_map(over).collect();
+        for call in over {
+            self.finish(cx, call, None);
+        }
+        self.watch_all(cx);
+    }
+
+    pub(super) fn on_response(&mut self, cx: Cx<'_, '_>, from: PeerId, response: &Response) {
+        self.clock.observe(response.clock);
+        let Response { replica, ticket, answer, .. } = response;
+        let call = ticket.request.call;
+        match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == *ticket) {
+            Some(attempt) => {
+                let step = attempt.on_response(&self.config, cx, from, response);
+                self.after(cx, call, step);
+            }
+            None if matches!(answer, Answer::Yours { .. }) => {
+                self.refuse_vote(cx, from, replica, *ticket);
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn on_recall(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket,
+        grant: GrantId,
+    ) {
+        match self.attempts.get_mut(&ticket.request.call).filter(|a| a.ticket == ticket) {
+            Some(attempt) => attempt.on_recall(&self.config, cx, replica.index, grant),
+            None => self.refuse_vote(cx, from, replica, ticket),
+        }
+    }
+
+    pub(super) fn on_renewed(
+        &mut self, cx: Cx<'_, '_>, life: Incarnation, echo: Echo, renewals: &[Renewal],
+    ) {
+        for &Renewal { call, index, good } in renewals {
+            if let Some(attempt) = self.attempts.get_mut(&call).filter(|a| a.guard().is_some()) {
+                attempt.on_renewal(&self.config, cx, index, life, echo, good);
+                attempt.extend(&self.config, cx);
+                self.watch(cx, call);
+            }
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, call: CallId) {
+        if let Some(attempt) = self.attempts.get_mut(&call) {
+            let step = attempt.on_timer(&self.config, cx);
+            self.after(cx, call, step);
+        }
+    }
+
+    pub(super) fn on_peer(&mut self, cx: Cx<'_, '_>, peer: PeerId, up: bool) {
+        let calls: Vec<CallId> = self.attempts.keys().copied().collect();
+        for call in calls {
+            if let Some(attempt) = self.attempts.get_mut(&call) {
+                let step = attempt.on_peer(&self.config, cx, peer, up);
+                self.after(cx, call, step);
+            }
+        }
+    }
+
+    /// Renews all guards that are due, or nearly, with one message per host.
+    pub(super) fn renew(&mut self, cx: Cx<'_, '_>) {
+        let now = cx.now();
+        self.renewal.fired();
+        let mut by_host: BTreeMap<PeerId, Vec<Claim>> = BTreeMap::new();
+        for attempt in self.attempts.values_mut() {
+            let Some(guard) = attempt.guard().filter(|guard| !guard.lost) else { continue };
+            let slack = guard.deadline.since(now) / 6;
+            if guard.renew_at <= now + slack {
+                for (host, claim) in attempt.claims(now) {
+                    by_host.entry(host).or_default().push(claim);
+                }
+            }
+        }
+        for (host, claims) in by_host {
+            for claims in claims.chunks(self.config.limits.claims_max) {
+                cx.send(host, Message::Renew { sent: now, claims: claims.to_vec() });
+            }
+        }
+        self.watch_all(cx);
+    }
+
+    /// Makes sure that this peer wakes for the next renewal and the next deadline.
+    fn watch_all(&mut self, cx: Cx<'_, '_>) {
+        self.lost_from = LocalTime::NEVER;
+        let guards: Vec<CallId> =
+            self.attempts.iter().filter(|(_, a)| a.guard().is_some()).map(|(c, _)| *c).collect();
+        for call in guards {
+            self.watch(cx, call);
+        }
+    }
+
+    fn watch(&mut self, cx: Cx<'_, '_>, call: CallId) {
+        let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
+        self.lost_from = self.lost_from.min(guard.lost_at);
+        let wake_at = guard.renew_at.min(guard.lost_at);
+        if self.renewal.must_set(wake_at) {
+            cx.set_timer(Timer::Renewal, wake_at);
+        }
+    }
+
+    fn after(&mut self, cx: Cx<'_, '_>, call: CallId, step: Step) {
+        match step {
+            Step::Continue => self.watch(cx, call),
+            Step::Over(LockReply::TimedOut) if self.config.breaks(Mutant::EndsInSilence) => {
+                self.finish(cx, call, None);
+            }
+            Step::Over(reply) => self.finish(cx, call, Some(reply)),
+        }
+    }
+
+    fn finish(&mut self, cx: Cx<'_, '_>, call: CallId, reply: Option<LockReply>) {
+        let Some(attempt) = self.attempts.remove(&call) else { return };
+        attempt.release(cx);
+        if self.finished.len() == FINISHED_MAX {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(Finished {
+            request: attempt.ticket.request,
+            token: attempt.guard().map(|guard| guard.token),
+            under_way_until: cx.now() + attempt.round_trip(),
+        });
+        if let Some(reply) = reply {
+            cx.reply(call, reply);
+        }
+    }
+
+    /// A vote for a request that is over: its RELEASE is on the way, or was lost, or it was a former
+    /// life of this peer that asked.
+    fn refuse_vote(&self, cx: Cx<'_, '_>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
+        let finished = self.finished.iter().find(|finished| finished.request == ticket.request);
+        if ticket.request.client != self.me
+            || finished.is_some_and(|finished| finished.under_way_until > cx.now())
+        {
+            return;
+        }
+        let spent = match finished {
+            None => Spent::Unknown,
+            Some(Finished { token: None, .. }) => Spent::Nothing,
+            Some(Finished { token: Some(token), .. }) => {
+                Spent::Token(Used { token: *token, knew: None })
+            }
+        };
+        cx.note(Note::LateVoteReturned);
+        cx.send(host, Message::Release { replica: replica.clone(), ticket, spent });
+    }
+}

@@ -1,0 +1,88 @@
+//! The numbers Sigma goes by.
+
+use sigmalock_core::{Margin, Span};
+
+use super::mutant::Mutant;
+use crate::parts::Quorum;
+
+/// What all peers of a swarm must agree on, and a few things a peer may choose.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Replicas and votes.
+    pub quorum: Quorum,
+    /// The longest lease anybody may ask for; so long does a host abstain that lost its memory.
+    pub lease_max: Span,
+    /// How long a vote from the queue lasts until its owner first renews or seals it.
+    pub claim_window: Span,
+    /// What covers the difference of clock rates.
+    pub margin: Margin,
+    /// The worst round trip to expect; a request measures its own as answers come in.
+    pub round_trip_worst: Span,
+    /// The longest a message can be under way. The driver drops older ones.
+    pub flight_max: Span,
+    /// The longest a waiting client goes without asking again.
+    pub retry_max: Span,
+    /// What a host takes for the length of a critical section before it has seen any.
+    pub service_default: Span,
+    /// Whether votes are persisted before they are given.
+    pub durable: bool,
+    /// What everything is bounded by.
+    pub limits: Limits,
+    /// Break one rule on purpose, to see an oracle catch it.
+    pub mutant: Option<Mutant>,
+}
+
+/// The bounds, in one place.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Requests that a peer's users have under way; one more is refused.
+    pub requests_max: usize,
+    /// Replicas a peer hosts; what is asked of one more is dropped, as if lost.
+    pub replicas_max: usize,
+    /// Waiters in a replica's queue; one more is told that it is full.
+    pub queue_len_max: usize,
+    /// Tombstones per replica; one more drops the oldest.
+    pub tombstones_max: usize,
+    /// Claims in one RENEW; more go into further messages.
+    pub claims_max: usize,
+    /// How long a replica is kept after its last use.
+    pub idle_after: Span,
+}
+
+impl Config {
+    /// The defaults, for a quorum.
+    #[must_use]
+    pub fn new(quorum: Quorum) -> Self {
+        Self {
+            quorum,
+            lease_max: Span::from_secs(15),
+            claim_window: Span::from_secs(2),
+            margin: Margin::ONE_PERCENT,
+            round_trip_worst: Span::from_millis(500),
+            flight_max: Span::from_secs(30),
+            retry_max: Span::from_secs(30),
+            service_default: Span::from_secs(1),
+            durable: false,
+            limits: Limits {
+                requests_max: 1 << 20,
+                replicas_max: 1 << 20,
+                queue_len_max: 1 << 16,
+                tombstones_max: 1 << 16,
+                claims_max: 1_024,
+                idle_after: Span::from_secs(60),
+            },
+            mutant: None,
+        }
+    }
+
+    /// The shortest lease that renewals can keep alive over this network: 2.5 worst round trips.
+    #[must_use]
+    pub fn ttl_min(&self) -> Span {
+        self.round_trip_worst * 5 / 2
+    }
+
+    /// Whether this build is to break that rule.
+    pub(super) fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}

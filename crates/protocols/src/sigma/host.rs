@@ -1,0 +1,166 @@
+//! A peer as a host: its replicas, made on demand and forgotten when idle.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use sigmalock_core::{
+    Birth, Context, Echo, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token,
+};
+
+use super::message::{Call, Claim, Message, Renewal, Spent, Ticket};
+use super::replica::{Desk, Replica};
+use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
+use crate::parts::HybridClock;
+
+/// The host's side of Sigma.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    desk: Desk,
+    replicas: BTreeMap<ReplicaId, Replica>,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Host {
+    pub(super) fn start(
+        config: Config, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Sigma>,
+    ) -> Self {
+        let now = cx.now();
+        let mut desk = Desk {
+            config,
+            incarnation,
+            abstain_until: LocalTime::MIN,
+            floor: Token::default(),
+            responses: 0,
+            grants: 0,
+            clock: HybridClock::default(),
+        };
+        let mut replicas = BTreeMap::new();
+        match birth {
+            Birth::First => {}
+            Birth::Amnesiac => {
+                if !desk.config.breaks(Mutant::VotesWithoutMemory) {
+                    desk.abstain_until = now + desk.config.lease_max;
+                }
+            }
+            Birth::Recovered(records) => {
+                for (key, record) in records {
+                    match (key, record) {
+                        (DurableKey::Replica(id), Durable::Replica(saved)) => {
+                            let mut replica = Replica::new(id.clone(), &desk, now);
+                            replica.restore(&mut desk, now, &saved);
+                            replica.on_timer(&mut desk, cx);
+                            replicas.insert(id, replica);
+                        }
+                        (DurableKey::Floor, Durable::Floor(floor)) => desk.floor = floor,
+                        _ => cx.note(Note::Malformed),
+                    }
+                }
+            }
+        }
+        Self { desk, replicas }
+    }
+
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call) {
+        self.on_call(cx, from, call, |replica, desk, cx| {
+            replica.on_request(desk, cx, call);
+        });
+    }
+
+    pub(super) fn on_yield(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call, grant: super::GrantId,
+    ) {
+        self.on_call(cx, from, call, |replica, desk, cx| {
+            replica.on_yield(desk, cx, call, grant);
+        });
+    }
+
+    pub(super) fn on_seal(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call, grant: super::GrantId, token: Token,
+    ) {
+        self.on_call(cx, from, call, |replica, desk, cx| {
+            replica.on_seal(desk, cx, call, grant, token);
+        });
+    }
+
+    pub(super) fn on_release(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, id: &ReplicaId, ticket: Ticket, spent: Spent,
+    ) {
+        if ticket.request.client != from {
+            return cx.note(Note::Malformed);
+        }
+        self.with_replica(cx, id, |replica, desk, cx| {
+            replica.on_release(desk, cx, ticket, spent);
+        });
+    }
+
+    pub(super) fn on_renew(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, sent: LocalTime, claims: &[Claim],
+    ) {
+        let echo = Echo { sent, heard: cx.now().stamp() };
+        let mine = claims.iter().filter(|claim| claim.ticket.request.client == from);
+        let renewals: Vec<Renewal> = mine
+            .map(|claim| Renewal {
+                call: claim.ticket.request.call,
+                index: claim.replica.index,
+                good: self
+                    .replicas
+                    .get_mut(&claim.replica)
+                    .is_some_and(|replica| replica.on_claim(&mut self.desk, cx, claim, echo)),
+            })
+            .collect();
+        let host = self.desk.incarnation;
+        cx.send(from, Message::Renewed { host, echo, renewals });
+    }
+
+    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) {
+        let Some(replica) = self.replicas.get_mut(id) else { return };
+        if replica.on_timer(&mut self.desk, cx) {
+            return;
+        }
+        self.desk.floor = self.desk.floor.max(replica.token());
+        self.replicas.remove(id);
+        if self.desk.config.durable {
+            cx.persist(DurableKey::Floor, Some(Durable::Floor(self.desk.floor)));
+            cx.persist(DurableKey::Replica(id.clone()), None);
+        }
+    }
+
+    /// How many replicas this host remembers.
+    pub(super) fn len(&self) -> usize {
+        self.replicas.len()
+    }
+
+    fn on_call(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call,
+        then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
+    ) {
+        let sane = call.ticket.request.client == from
+            && call.ttl > Span::ZERO
+            && call.ttl <= self.desk.config.lease_max;
+        if !sane {
+            return cx.note(Note::Malformed);
+        }
+        self.desk.clock.observe(call.ticket.order);
+        self.with_replica(cx, &call.replica, then);
+    }
+
+    fn with_replica(
+        &mut self, cx: Cx<'_, '_>, id: &ReplicaId,
+        then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
+    ) {
+        if usize::from(id.index) >= self.desk.config.quorum.n() {
+            return cx.note(Note::Malformed);
+        }
+        if !self.replicas.contains_key(id) {
+            if self.replicas.len() >= self.desk.config.limits.replicas_max {
+                return cx.note(Note::TooManyReplicas);
+            }
+            self.replicas.insert(id.clone(), Replica::new(id.clone(), &self.desk, cx.now()));
+        }
+        if let Some(replica) = self.replicas.get_mut(id) {
+            replica.touch(&self.desk, cx);
+            then(replica, &mut self.desk, cx);
+        }
+    }
+}

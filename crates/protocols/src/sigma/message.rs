@@ -1,0 +1,283 @@
+//! What clients and hosts say to each other.
+//!
+//! ```text
+//!  client                                   host of a replica
+//!    │ REQUEST  I want it ──────────────────► │  free: the vote is yours │ taken: you are queued
+//!    │ ◄────────── RESPONSE  yours / queued   │
+//!    │ ◄─────────────────── GRANT  your turn  │  (the same message, unasked)
+//!    │ YIELD    nobody can win, next please ► │  gives one grant back and asks again
+//!    │ ◄───── RECALL  an older one waits here │  answered by YIELD, unless it is inside
+//!    │ SEAL     write this token down ──────► │  only where the votes propose different tokens
+//!    │ RENEW    I am still inside ──────────► │  one for all the names of a client at a host
+//!    │ ◄──────────────────────────── RENEWED  │
+//!    │ RELEASE  done, and this was my token ► │  leaves a tombstone
+//! ```
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use sigmalock_core::{
+    CallId, Echo, Incarnation, Lease, LocalTime, ReplicaId, RequestId, Span, Token,
+};
+
+use crate::parts::Hlc;
+
+/// A request and its place in the order of all requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// When it was drawn: queues are in this order.
+    pub order: Hlc,
+    /// Whose it is.
+    pub request: RequestId,
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
+/// One giving of a vote by one life of a host. Numbers grow within that life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GrantId {
+    /// The life of the host.
+    pub host: Incarnation,
+    /// The number.
+    pub number: u64,
+}
+
+/// A vote as its host describes it to its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Vote {
+    /// Which grant it is.
+    pub grant: GrantId,
+    /// From when and for how long.
+    pub lease: Lease,
+    /// The fencing token this host proposes, written down here for as long as the vote lasts.
+    pub proposal: Token,
+}
+
+/// What every message that asks something of a replica begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The request.
+    pub ticket: Ticket,
+    /// The lease it wants.
+    pub ttl: Span,
+    /// The client's clock at sending; the answer echoes it.
+    pub sent: LocalTime,
+}
+
+/// What a request that ends has to say of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Spent {
+    /// It was never inside: what was proposed to it may be proposed again.
+    Nothing,
+    /// It was inside, with this token.
+    Token(Used),
+    /// It is over, and nobody remembers whether it was inside.
+    Unknown,
+}
+
+/// A token that was shown to the user, and so must never be proposed again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Used {
+    /// The token.
+    pub token: Token,
+    /// The voting life of the addressed host that the winner had heard from before the token was
+    /// sealed. Every token sealed before that life began to vote is lower.
+    pub knew: Option<Incarnation>,
+}
+
+/// A vote that its owner wants renewed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// The replica that gave it.
+    pub replica: ReplicaId,
+    /// The request it was given to.
+    pub ticket: Ticket,
+    /// Which grant.
+    pub grant: GrantId,
+    /// The token the owner goes by.
+    pub used: Used,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Renewal {
+    /// The call of the request, in the client's own numbering.
+    pub call: CallId,
+    /// Which replica.
+    pub index: u16,
+    /// Whether the vote is good for another full lease. If not, the host has no such vote out.
+    pub good: bool,
+}
+
+/// What a host answers about one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// The vote is yours.
+    Yours {
+        /// The vote.
+        vote: Vote,
+        /// False if it comes from the queue, without a message of yours as its cause.
+        asked: bool,
+    },
+    /// You are in the queue.
+    Queued {
+        /// Who has the vote; `None` while the host abstains.
+        owner: Option<Ticket>,
+        /// The paper's informed backoff: ask again after this long.
+        wait: Span,
+    },
+    /// You are not even in the queue: it is full. Ask again later.
+    Full {
+        /// Who has the vote.
+        owner: Option<Ticket>,
+        /// How much later.
+        wait: Span,
+    },
+}
+
+/// What a replica has to say about a request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Response {
+    /// The replica.
+    pub replica: ReplicaId,
+    /// The request.
+    pub ticket: Ticket,
+    /// The life of the host.
+    pub host: Incarnation,
+    /// Grows with every response of that life; older ones are stale.
+    pub sequence: u64,
+    /// The last message about this request, as the host heard it.
+    pub echo: Echo,
+    /// The host's logical clock.
+    pub clock: Hlc,
+    /// What it says.
+    pub answer: Answer,
+}
+
+/// A message of Sigma.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// I want the lock. Idempotent: a retry is the same message.
+    Request(Call),
+    /// I give this grant back, and ask again.
+    Yield(Call, GrantId),
+    /// Write this token down for this grant.
+    Seal(Call, GrantId, Token),
+    /// I am done, or no longer want it.
+    Release {
+        /// The replica.
+        replica: ReplicaId,
+        /// The request that is over.
+        ticket: Ticket,
+        /// The token it showed, if it was inside.
+        spent: Spent,
+    },
+    /// I am still inside, with these votes of yours.
+    Renew {
+        /// The client's clock at sending.
+        sent: LocalTime,
+        /// The votes.
+        claims: Vec<Claim>,
+    },
+    /// What a replica has to say about a request.
+    Response(Response),
+    /// Somebody older than you waits here: yield this grant, unless you are inside.
+    Recall {
+        /// The replica.
+        replica: ReplicaId,
+        /// The request that owns the vote.
+        ticket: Ticket,
+        /// The grant.
+        grant: GrantId,
+    },
+    /// These claims are renewed as of the echo, and these are not.
+    Renewed {
+        /// The life of the host.
+        host: Incarnation,
+        /// The RENEW, as the host heard it.
+        echo: Echo,
+        /// What became of each claim.
+        renewals: Vec<Renewal>,
+    },
+}
+
+impl sigmalock_core::Message for Message {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "REQUEST",
+            Self::Yield(..) => "YIELD",
+            Self::Seal(..) => "SEAL",
+            Self::Release { .. } => "RELEASE",
+            Self::Renew { .. } => "RENEW",
+            Self::Response(Response { answer: Answer::Yours { asked: false, .. }, .. }) => "GRANT",
+            Self::Response(_) => "RESPONSE",
+            Self::Recall { .. } => "RECALL",
+            Self::Renewed { .. } => "RENEWED",
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        const TICKET: usize = 32;
+        const GRANT: usize = 16;
+        let named = |replica: &ReplicaId| 3 + replica.name.as_str().len() + TICKET;
+        1 + match self {
+            Self::Request(call) => named(&call.replica) + 16,
+            Self::Yield(call, _) => named(&call.replica) + 16 + GRANT,
+            Self::Seal(call, ..) => named(&call.replica) + 16 + GRANT + 8,
+            Self::Release { replica, spent, .. } => {
+                named(replica) + if matches!(spent, Spent::Token(_)) { 17 } else { 1 }
+            }
+            Self::Renew { claims, .. } => {
+                10 + claims.iter().map(|c| named(&c.replica) + GRANT + 17).sum::<usize>()
+            }
+            Self::Response(Response { replica, answer, .. }) => {
+                named(replica)
+                    + 40
+                    + match answer {
+                        Answer::Yours { .. } => 2 + GRANT + 24,
+                        Answer::Queued { .. } | Answer::Full { .. } => 2 + TICKET + 8,
+                    }
+            }
+            Self::Recall { replica, .. } => named(replica) + GRANT,
+            Self::Renewed { renewals, .. } => 26 + 11 * renewals.len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(sigmalock_core::Message::kind(self))?;
+        match self {
+            Self::Request(call) => write!(f, " {}", call.ticket),
+            Self::Yield(call, grant) => write!(f, " {} grant {}", call.ticket, grant.number),
+            Self::Seal(call, _, token) => write!(f, " {} token {token}", call.ticket),
+            Self::Release { ticket, spent: Spent::Token(used), .. } => {
+                write!(f, " {ticket} token {}", used.token)
+            }
+            Self::Release { ticket, .. } => write!(f, " {ticket}"),
+            Self::Renew { claims, .. } => write!(f, " {} votes", claims.len()),
+            Self::Response(Response { ticket, answer, .. }) => match answer {
+                Answer::Yours { vote, .. } => write!(
+                    f,
+                    " {ticket} yours, grant {} for {}, token {}",
+                    vote.grant.number, vote.lease.ttl, vote.proposal
+                ),
+                Answer::Queued { owner: Some(owner), .. } => {
+                    write!(f, " {ticket} queued behind {owner}")
+                }
+                Answer::Queued { owner: None, .. } => write!(f, " {ticket} queued, abstaining"),
+                Answer::Full { .. } => write!(f, " {ticket} queue full"),
+            },
+            Self::Recall { ticket, grant, .. } => write!(f, " {ticket} grant {}", grant.number),
+            Self::Renewed { renewals, .. } => {
+                write!(f, " {} votes", renewals.iter().filter(|r| r.good).count())
+            }
+        }
+    }
+}

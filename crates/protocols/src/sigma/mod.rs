@@ -1,0 +1,218 @@
+//! Sigma: mutual exclusion by queuing and cooperation at n logical replicas.
+//!
+//! Shi-Ding Lin, Qiao Lian, Ming Chen, Zheng Zhang: *A Practical Distributed Mutual Exclusion Protocol
+//! in Dynamic Peer-to-Peer Systems*, 2004. [`literal`] is the paper's pseudo code and nothing else;
+//! this module is what it takes to live with it.
+//!
+//! # The idea
+//!
+//! A name is guarded by n replicas, each with one vote and a queue. A client asks all of them; with
+//! the votes of m, more than half, it is inside. Who does not get a vote is queued, in the order of
+//! the tickets, and is told when its turn comes. When votes are split so that nobody can win, those who
+//! hold some yield them, and the queues, being in the same order everywhere, agree on a winner.
+//! [`message`] tells the conversation.
+//!
+//! # What it assumes
+//!
+//! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged.
+//! - Clock rates differ by less than the margin (±0.5 % each); offsets and wall clocks do not matter
+//!   for exclusion.
+//! - Fewer than 2m − n hosts of a name *claim* to remember what they have forgotten: a host that knows
+//!   that it lost its memory abstains for the longest lease, during which all its votes run out.
+//!
+//! # What it guarantees
+//!
+//! - At most one request holds an unexpired guard for a name, whatever crashes, pauses and partitions
+//!   there are.
+//! - Tokens grow from guard to guard, so that a resource that refuses lower ones is never touched by
+//!   a holder that overslept. For hosts that lost their memory this rests on their wall clocks too.
+//! - Whoever waits gets in, roughly in the order of asking, as long as m hosts can be reached.
+//!
+//! It does *not* guarantee that a sleeping holder knows that its time is up (that is what the token is
+//! for), nor first-come-first-served to the letter (REQUESTs may overtake each other).
+//!
+//! # Where to read on
+//!
+//! Client: [`client`] keeps the table of requests; [`attempt`] is one of them, with the paper's three
+//! outcomes in `decide`; [`seat`] is what it knows of one replica. Host: [`host`] keeps the table of
+//! replicas; [`replica`] is one of them: vote, queue, tombstones, tokens.
+
+mod attempt;
+mod client;
+mod config;
+mod host;
+pub mod literal;
+pub mod message;
+mod mutant;
+mod replica;
+mod seat;
+
+use core::fmt;
+
+use sigmalock_core::{
+    CallId, Context, Input, LockReply, LockRequest, PeerId, Protocol, ReplicaId, Token,
+};
+
+pub use config::{Config, Limits};
+pub use literal::{Literal, LiteralConfig};
+pub use message::{GrantId, Message, Ticket};
+pub use mutant::{Mutant, UnknownMutant};
+pub use replica::Saved;
+
+use client::Client;
+use host::Host;
+
+/// One peer's share of Sigma: a client and a host at once.
+#[derive(Debug, Clone)]
+pub struct Sigma {
+    me: PeerId,
+    config: Config,
+    /// Both sides, from `Start` on.
+    roles: Option<(Client, Host)>,
+}
+
+/// What Sigma sets timers for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// The next renewal, or the next deadline of a guard.
+    Renewal,
+    /// Something is due for a request: an answer is late, patience ends, a vote runs out.
+    Request(CallId),
+    /// Something is due at a replica: a lease ends, or it has been idle for long.
+    Replica(ReplicaId),
+}
+
+/// Where Sigma keeps what must survive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DurableKey {
+    /// Higher than every token of every forgotten name.
+    Floor,
+    /// A replica.
+    Replica(ReplicaId),
+}
+
+/// What Sigma keeps there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Durable {
+    /// Under [`DurableKey::Floor`].
+    Floor(Token),
+    /// Under [`DurableKey::Replica`].
+    Replica(Saved),
+}
+
+/// Moments worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Note {
+    /// A response was overtaken by a newer one, and dropped.
+    StaleResponse,
+    /// A REQUEST arrived after the RELEASE of the same request, and was dropped.
+    RequestOfTheDead,
+    /// A vote came back by YIELD.
+    Yielded,
+    /// An owner was asked to yield to an older request.
+    Recalled,
+    /// A vote from the queue was not claimed in time and passed on.
+    ClaimLapsed,
+    /// A lease ran out and its vote passed on.
+    LeaseLapsed,
+    /// A waiter was not heard from for too long and was dropped.
+    WaiterExpired,
+    /// A waiter was told that the queue is full.
+    QueueFull,
+    /// The votes proposed different tokens: one more round trip.
+    SealedSlowly,
+    /// Votes ran out while their token was being sealed.
+    SealAbandoned,
+    /// A vote came for a request that is over, and was sent back.
+    LateVoteReturned,
+    /// This host has as many replicas as it takes; a message was dropped.
+    TooManyReplicas,
+    /// A message that no honest peer sends here was dropped.
+    Malformed,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StaleResponse => "stale response dropped",
+            Self::RequestOfTheDead => "request of the dead dropped",
+            Self::Yielded => "vote yielded",
+            Self::Recalled => "younger owner recalled",
+            Self::ClaimLapsed => "unclaimed vote passed on",
+            Self::LeaseLapsed => "lease lapsed",
+            Self::WaiterExpired => "silent waiter dropped",
+            Self::QueueFull => "queue full",
+            Self::SealedSlowly => "token needs sealing",
+            Self::SealAbandoned => "seal abandoned",
+            Self::LateVoteReturned => "late vote returned",
+            Self::TooManyReplicas => "too many replicas",
+            Self::Malformed => "malformed message dropped",
+        })
+    }
+}
+
+impl Sigma {
+    /// A peer that has not started yet.
+    #[must_use]
+    pub fn new(me: PeerId, config: Config) -> Self {
+        Self { me, config, roles: None }
+    }
+
+    /// How many replicas this peer remembers as a host.
+    #[must_use]
+    pub fn hosted(&self) -> usize {
+        self.roles.as_ref().map_or(0, |(_, host)| host.len())
+    }
+}
+
+impl Protocol for Sigma {
+    type Message = Message;
+    type Request = LockRequest;
+    type Reply = LockReply;
+    type Timer = Timer;
+    type DurableKey = DurableKey;
+    type Durable = Durable;
+    type Note = Note;
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        if let Input::Start { incarnation, birth } = input {
+            let host = Host::start(self.config.clone(), cx, incarnation, birth);
+            self.roles = Some((Client::new(self.config.clone(), self.me, incarnation), host));
+            return;
+        }
+        let Some((client, host)) = &mut self.roles else { return };
+        client.check_guards(cx);
+        match input {
+            Input::Receive { from, message } => receive(client, host, cx, from, message),
+            Input::Request { id, request } => client.on_request(cx, id, request),
+            Input::Fire(Timer::Renewal) => client.renew(cx),
+            Input::Fire(Timer::Request(call)) => client.on_timer(cx, call),
+            Input::Fire(Timer::Replica(id)) => host.on_timer(cx, &id),
+            Input::PeerUp(peer) => client.on_peer(cx, peer, true),
+            Input::PeerDown(peer) => client.on_peer(cx, peer, false),
+            Input::ViewChanged(_) | Input::Start { .. } => {}
+        }
+    }
+}
+
+fn receive(
+    client: &mut Client, host: &mut Host, cx: &mut Context<'_, Sigma>, from: PeerId,
+    message: Message,
+) {
+    match message {
+        Message::Request(call) => host.on_request(cx, from, &call),
+        Message::Yield(call, grant) => host.on_yield(cx, from, &call, grant),
+        Message::Seal(call, grant, token) => host.on_seal(cx, from, &call, grant, token),
+        Message::Release { replica, ticket, spent } => {
+            host.on_release(cx, from, &replica, ticket, spent);
+        }
+        Message::Renew { sent, claims } => host.on_renew(cx, from, sent, &claims),
+        Message::Response(response) => client.on_response(cx, from, &response),
+        Message::Recall { replica, ticket, grant } => {
+            client.on_recall(cx, from, &replica, ticket, grant);
+        }
+        Message::Renewed { host: life, echo, renewals } => {
+            client.on_renewed(cx, life, echo, &renewals);
+        }
+    }
+}

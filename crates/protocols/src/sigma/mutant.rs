@@ -1,0 +1,83 @@
+//! Rules to break on purpose. An oracle that does not notice is no oracle.
+
+use core::fmt;
+use core::str::FromStr;
+
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A deliberately broken Sigma: one rule of the shipped variant left out.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Mutant { $($(#[$doc])* $variant,)* }
+
+        impl Mutant {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name as commands spell it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+mutants! {
+    /// A replica gives its vote to whoever asks, whether or not somebody has it.
+    GrantsTwice = "grants-twice",
+    /// A replica answers every REQUEST twice.
+    AnswersTwice = "answers-twice",
+    /// A replica does not remember which requests are over.
+    ForgetsTombstones = "forgets-tombstones",
+    /// A replica takes any YIELD for one of the present grant.
+    AcceptsAnyYield = "accepts-any-yield",
+    /// A replica that lost its memory votes at once.
+    VotesWithoutMemory = "votes-without-memory",
+    /// A replica serves the youngest first.
+    ServesYoungestFirst = "serves-youngest-first",
+    /// A replica whose vote comes back waits to be asked before it gives it to the next.
+    SitsOnVotes = "sits-on-votes",
+    /// A replica notices the end of a lease a second early.
+    EndsLeasesEarly = "ends-leases-early",
+    /// A replica never writes its vote to disk, and after a restart takes the disk's word.
+    NeverPersists = "never-persists",
+    /// A client counts a lease from the moment it hears of it.
+    CountsFromReceipt = "counts-from-receipt",
+    /// A client takes the claim window for a full lease.
+    IgnoresClaimWindow = "ignores-claim-window",
+    /// A client counts responses that were overtaken by newer ones.
+    CountsStaleResponses = "counts-stale-responses",
+    /// A client keeps counting a vote that it has yielded.
+    CountsYieldedVotes = "counts-yielded-votes",
+    /// A client shows the highest token proposed without having it sealed.
+    ShowsUnsealedToken = "shows-unsealed-token",
+    /// A client shows the highest grant number as its token.
+    ShowsGrantCounter = "shows-grant-counter",
+    /// A client seals, and counts acknowledgements, without looking at the clock.
+    SealsAfterDeadline = "seals-after-deadline",
+    /// A host that forgot a name proposes the next number it knows, whatever the wall clock says.
+    ForgetsTokenFloor = "forgets-token-floor",
+    /// A host that forgot a name believes the first token it hears, however old.
+    TrustsOldTokens = "trusts-old-tokens",
+    /// A client whose patience ends goes away without a word to its user.
+    EndsInSilence = "ends-in-silence",
+    /// A client whose guard ends goes on as if it had not.
+    IgnoresDeadline = "ignores-deadline",
+}
+
+/// A text that names no mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such mutant; `sigmalock lab mutants --list` lists them")]
+pub struct UnknownMutant;
+
+impl FromStr for Mutant {
+    type Err = UnknownMutant;
+    fn from_str(text: &str) -> Result<Self, UnknownMutant> {
+        Self::ALL.iter().copied().find(|m| m.as_str() == text).ok_or(UnknownMutant)
+    }
+}
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

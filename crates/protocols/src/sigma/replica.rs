@@ -1,0 +1,488 @@
+//! One replica: who has its vote, who waits for it, and which token comes next.
+
+use alloc::collections::VecDeque;
+
+use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
+
+use super::message::{Answer, Call, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
+use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use crate::parts::{Alarm, HybridClock, Tombstones};
+
+/// What the replicas of one host share.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    pub(super) config: Config,
+    pub(super) incarnation: sigmalock_core::Incarnation,
+    /// Until then this host may have votes out that it does not remember.
+    pub(super) abstain_until: LocalTime,
+    /// Higher than every token of every name this host has forgotten.
+    pub(super) floor: Token,
+    /// The last response and grant numbers; never reset, so that a replica forgotten and made anew
+    /// is not mistaken for its own past.
+    pub(super) responses: u64,
+    pub(super) grants: u64,
+    pub(super) clock: HybridClock,
+}
+
+/// A replica.
+#[derive(Debug, Clone)]
+pub(super) struct Replica {
+    id: ReplicaId,
+    owner: Option<Owner>,
+    /// In ticket order, so that a place in the queue is an index.
+    queue: VecDeque<Waiter>,
+    over: Tombstones<RequestId>,
+    /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
+    token: Token,
+    /// Whether tokens may have been shown that this replica does not know of.
+    amnesiac: bool,
+    /// The paper's T_CS: how long a vote stays with one owner, smoothed.
+    service: Span,
+    used_at: LocalTime,
+    alarm: Alarm,
+    /// Whether what is on disk is out of date.
+    dirty: bool,
+}
+
+/// Who has the vote.
+#[derive(Debug, Clone)]
+struct Owner {
+    ticket: Ticket,
+    /// The lease it asked for; `vote.lease` may be the shorter claim window.
+    ttl: Span,
+    vote: Vote,
+    echo: Echo,
+    since: LocalTime,
+    recalled_at: Option<LocalTime>,
+}
+
+impl Owner {
+    fn lease_end(&self) -> LocalTime {
+        LocalTime::from_micros(self.vote.lease.given.as_micros()) + self.vote.lease.ttl
+    }
+    fn renew(&mut self, now: LocalTime, ttl: Span) {
+        self.vote.lease = Lease { given: now.stamp(), ttl };
+    }
+}
+
+/// Who waits for it.
+#[derive(Debug, Clone)]
+struct Waiter {
+    ticket: Ticket,
+    ttl: Span,
+    echo: Echo,
+    expires: LocalTime,
+}
+
+/// How the time of an owner ends.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// Given back unused.
+    Unused,
+    /// Given back by the winner, who showed this token.
+    Used(Token),
+    /// Not given back in time: whatever was proposed may have been shown.
+    Lapsed,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Replica {
+    pub(super) fn new(id: ReplicaId, desk: &Desk, now: LocalTime) -> Self {
+        Self {
+            id,
+            owner: None,
+            queue: VecDeque::new(),
+            over: Tombstones::new(desk.config.limits.tombstones_max),
+            token: Token::default(),
+            amnesiac: true,
+            service: desk.config.service_default,
+            used_at: now,
+            alarm: Alarm::new(),
+            dirty: false,
+        }
+    }
+
+    /// Brings back what the disk knows. The restored vote runs a full lease from now, because nobody
+    /// knows how much of it was left.
+    pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
+        self.token = saved.token;
+        self.amnesiac = saved.amnesiac;
+        self.owner = saved.owner.map(|(ticket, ttl, proposal)| Owner {
+            ticket,
+            ttl,
+            vote: Vote {
+                grant: desk.next_grant(),
+                lease: Lease { given: now.stamp(), ttl },
+                proposal,
+            },
+            // Nothing is sent to it before it has asked again, which replaces this.
+            echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
+            since: now,
+            recalled_at: None,
+        });
+    }
+
+    /// REQUEST; also the second half of YIELD and of a SEAL that came too late.
+    pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call) {
+        self.settle(desk, cx);
+        if self.over.contains(&call.ticket.request) {
+            return cx.note(Note::RequestOfTheDead);
+        }
+        let now = cx.now();
+        let echo = Echo { sent: call.sent, heard: now.stamp() };
+        if desk.breaks(Mutant::GrantsTwice) && self.owner.is_some() {
+            self.owner = None;
+        }
+        match &mut self.owner {
+            Some(owner) if owner.ticket == call.ticket => {
+                owner.echo = echo;
+                owner.renew(now, owner.vote.lease.ttl);
+            }
+            _ => {
+                if !self.enqueue(desk, call, echo) {
+                    cx.note(Note::QueueFull);
+                    let answer =
+                        Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
+                    return self.send(desk, cx, call.ticket, echo, answer);
+                }
+                self.pass_on(desk, cx, Some(call.ticket));
+                self.recall_if_younger(desk, cx, call.ticket);
+            }
+        }
+        self.respond(desk, cx, call.ticket, echo);
+        if desk.breaks(Mutant::AnswersTwice) {
+            self.respond(desk, cx, call.ticket, echo);
+        }
+    }
+
+    /// YIELD: a RELEASE of one grant and a REQUEST, in one.
+    pub(super) fn on_yield(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call, grant: GrantId,
+    ) {
+        let any = desk.breaks(Mutant::AcceptsAnyYield);
+        if self
+            .owner
+            .as_ref()
+            .is_some_and(|o| o.ticket == call.ticket && (o.vote.grant == grant || any))
+        {
+            cx.note(Note::Yielded);
+            self.vacate(End::Unused);
+        }
+        self.on_request(desk, cx, call);
+    }
+
+    /// SEAL: writes a token down, for the present owner only and never below what was proposed.
+    pub(super) fn on_seal(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call, grant: GrantId, token: Token,
+    ) {
+        self.settle(desk, cx);
+        let now = cx.now();
+        if let Some(owner) = &mut self.owner
+            && owner.ticket == call.ticket
+            && owner.vote.grant == grant
+            && owner.vote.proposal <= token
+        {
+            owner.vote.proposal = token;
+            owner.renew(now, owner.ttl);
+            self.token = self.token.max(token);
+            self.amnesiac = false;
+            self.dirty = true;
+        }
+        self.on_request(desk, cx, call);
+    }
+
+    /// RELEASE: ends a request, wherever it stands.
+    pub(super) fn on_release(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, spent: Spent,
+    ) {
+        let now = cx.now();
+        self.used_at = now;
+        if !desk.breaks(Mutant::ForgetsTombstones) {
+            self.over.insert(ticket.request, now, now + desk.config.flight_max);
+        }
+        if let Spent::Token(used) = spent {
+            self.learn(desk, used);
+        }
+        match &self.owner {
+            Some(owner) if owner.ticket == ticket => {
+                let held = now.since(owner.since);
+                self.service = (self.service * 7 + held) / 8;
+                self.vacate(match spent {
+                    Spent::Nothing => End::Unused,
+                    Spent::Token(used) => End::Used(used.token),
+                    Spent::Unknown => End::Lapsed,
+                });
+            }
+            _ => {
+                if let Ok(place) = self.place_of(&ticket) {
+                    self.queue.remove(place);
+                }
+            }
+        }
+        if desk.breaks(Mutant::SitsOnVotes) {
+            return self.save(desk, cx);
+        }
+        self.settle(desk, cx);
+    }
+
+    /// One claim of a RENEW. True if the vote is the claimant's for another full lease.
+    pub(super) fn on_claim(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, claim: &Claim, echo: Echo,
+    ) -> bool {
+        self.settle(desk, cx);
+        self.learn(desk, claim.used);
+        let now = cx.now();
+        let good = match &mut self.owner {
+            Some(owner) if owner.ticket == claim.ticket && owner.vote.grant == claim.grant => {
+                owner.echo = echo;
+                owner.renew(now, owner.ttl);
+                true
+            }
+            _ => false,
+        };
+        self.save(desk, cx);
+        good
+    }
+
+    /// The replica's timer. False if the replica has nothing left to remember.
+    pub(super) fn on_timer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) -> bool {
+        let now = cx.now();
+        self.alarm.fired();
+        self.over.prune(now);
+        self.queue.retain(|waiter| waiter.expires > now);
+        self.settle(desk, cx);
+        let idle_at = self.used_at + desk.config.limits.idle_after;
+        let empty = self.owner.is_none() && self.queue.is_empty() && self.over.is_empty();
+        if empty && idle_at <= now && desk.abstain_until <= now {
+            return false;
+        }
+        let next = if idle_at > now { idle_at } else { now + desk.config.limits.idle_after };
+        let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, Owner::lease_end);
+        let voting_at =
+            if desk.abstain_until > now { desk.abstain_until } else { LocalTime::NEVER };
+        self.wake_at(cx, next.min(lease_end).min(voting_at));
+        true
+    }
+
+    /// What it leaves behind when it is forgotten.
+    pub(super) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        let now = cx.now();
+        self.used_at = now;
+        let voting_at =
+            if desk.abstain_until > now { desk.abstain_until } else { LocalTime::NEVER };
+        self.wake_at(cx, voting_at.min(now + desk.config.limits.idle_after));
+    }
+
+    /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
+    fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+        let early =
+            if desk.breaks(Mutant::EndsLeasesEarly) { Span::from_secs(1) } else { Span::ZERO };
+        if let Some(owner) = &self.owner
+            && owner.lease_end() <= cx.now() + early
+        {
+            let claimed = owner.vote.lease.ttl == owner.ttl;
+            cx.note(if claimed { Note::LeaseLapsed } else { Note::ClaimLapsed });
+            self.vacate(End::Lapsed);
+        }
+        self.pass_on(desk, cx, None);
+        self.save(desk, cx);
+    }
+
+    fn vacate(&mut self, end: End) {
+        let Some(owner) = self.owner.take() else { return };
+        self.dirty = true;
+        let token = match end {
+            End::Unused => return,
+            End::Used(token) => token,
+            End::Lapsed => owner.vote.proposal,
+        };
+        self.token = self.token.max(token);
+        self.amnesiac = false;
+    }
+
+    /// Gives the vote to the first in the queue, if it is there to give. `asker` is about to be
+    /// answered anyway, so it needs no message of its own and, being awake, no claim window.
+    fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
+        let now = cx.now();
+        if self.owner.is_some() || desk.abstain_until > now {
+            return;
+        }
+        while let Some(next) = self.pop_next(desk) {
+            if next.expires <= now && asker != Some(next.ticket) {
+                cx.note(Note::WaiterExpired);
+                continue;
+            }
+            let asked = asker == Some(next.ticket);
+            let ttl = if asked { next.ttl } else { desk.config.claim_window.min(next.ttl) };
+            let vote = Vote {
+                grant: desk.next_grant(),
+                lease: Lease { given: now.stamp(), ttl },
+                proposal: self.propose(desk, cx),
+            };
+            self.owner = Some(Owner {
+                ticket: next.ticket,
+                ttl: next.ttl,
+                vote,
+                echo: next.echo,
+                since: now,
+                recalled_at: None,
+            });
+            self.dirty = true;
+            self.wake_at(cx, now + ttl);
+            if !asked {
+                self.save(desk, cx);
+                self.send(desk, cx, next.ticket, next.echo, Answer::Yours { vote, asked });
+            }
+            return;
+        }
+    }
+
+    fn pop_next(&mut self, desk: &Desk) -> Option<Waiter> {
+        if desk.breaks(Mutant::ServesYoungestFirst) {
+            self.queue.pop_back()
+        } else {
+            self.queue.pop_front()
+        }
+    }
+
+    /// The token for the next grant. Who does not remember the name goes by the wall clock, rounded
+    /// up so that hosts mostly agree, and never below what it has forgotten.
+    fn propose(&self, desk: &Desk, cx: Cx<'_, '_>) -> Token {
+        let next = self.token.next();
+        if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
+            return next;
+        }
+        let step = (desk.config.lease_max.as_micros() / 4).max(1);
+        let wall = Token(cx.wall().as_micros().div_ceil(step) * step);
+        next.max(wall).max(desk.floor.next())
+    }
+
+    /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life
+    /// of the host, voting: then every token this host may have forgotten is lower.
+    fn learn(&mut self, desk: &Desk, used: Used) {
+        if used.token > self.token {
+            self.token = used.token;
+            self.dirty = true;
+        }
+        if used.knew == Some(desk.incarnation) || desk.breaks(Mutant::TrustsOldTokens) {
+            self.amnesiac = false;
+        }
+    }
+
+    /// An older request waits here: the owner is asked to yield, unless it is inside. Asked again
+    /// after a while, in case the message was lost.
+    fn recall_if_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, asker: Ticket) {
+        let now = cx.now();
+        let Some(owner) = &mut self.owner else { return };
+        let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
+        if owner.ticket > asker && due {
+            owner.recalled_at = Some(now);
+            cx.note(Note::Recalled);
+            cx.send(
+                owner.ticket.request.client,
+                Message::Recall {
+                    replica: self.id.clone(),
+                    ticket: owner.ticket,
+                    grant: owner.vote.grant,
+                },
+            );
+        }
+    }
+
+    fn enqueue(&mut self, desk: &Desk, call: &Call, echo: Echo) -> bool {
+        match self.place_of(&call.ticket) {
+            Ok(place) => self.queue[place].echo = echo,
+            Err(_) if self.queue.len() >= desk.config.limits.queue_len_max => return false,
+            Err(place) => {
+                let (ticket, ttl) = (call.ticket, call.ttl);
+                // The answer sets the expiry, once the place in the queue is known.
+                let waiter = Waiter { ticket, ttl, echo, expires: LocalTime::NEVER };
+                self.queue.insert(place, waiter);
+            }
+        }
+        true
+    }
+
+    fn place_of(&self, ticket: &Ticket) -> Result<usize, usize> {
+        self.queue.binary_search_by(|waiter| waiter.ticket.cmp(ticket))
+    }
+
+    fn owner_ticket(&self) -> Option<Ticket> {
+        self.owner.as_ref().map(|owner| owner.ticket)
+    }
+
+    /// Answers a message about a request with where it stands.
+    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo) {
+        let answer = match &self.owner {
+            Some(owner) if owner.ticket == ticket => {
+                Answer::Yours { vote: owner.vote, asked: true }
+            }
+            owner => {
+                let owner = owner.as_ref().map(|owner| owner.ticket);
+                let Ok(place) = self.place_of(&ticket) else { return };
+                // The paper's informed backoff: T_w = T_CS · (P + ½).
+                let wait = (self.service * (2 * place as u64 + 1) / 2).min(desk.config.retry_max);
+                self.queue[place].expires = cx.now() + wait * 2 + desk.config.lease_max;
+                Answer::Queued { owner, wait }
+            }
+        };
+        self.save(desk, cx);
+        self.send(desk, cx, ticket, echo, answer);
+    }
+
+    fn send(&self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo, answer: Answer) {
+        desk.responses += 1;
+        let response = Response {
+            replica: self.id.clone(),
+            ticket,
+            host: desk.incarnation,
+            sequence: desk.responses,
+            echo,
+            clock: desk.clock.latest(),
+            answer,
+        };
+        cx.send(ticket.request.client, Message::Response(response));
+    }
+
+    /// Persists what a later life must know, before anything is sent that rests on it.
+    fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        if core::mem::take(&mut self.dirty)
+            && desk.config.durable
+            && !desk.breaks(Mutant::NeverPersists)
+        {
+            let owner = self.owner.as_ref().map(|o| (o.ticket, o.ttl, o.vote.proposal));
+            let saved = Saved { owner, token: self.token, amnesiac: self.amnesiac };
+            cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
+        }
+    }
+
+    fn wake_at(&mut self, cx: Cx<'_, '_>, at: LocalTime) {
+        if self.alarm.must_set(at) {
+            cx.set_timer(Timer::Replica(self.id.clone()), at);
+        }
+    }
+}
+
+impl Desk {
+    fn breaks(&self, mutant: Mutant) -> bool {
+        self.config.breaks(mutant)
+    }
+
+    fn next_grant(&mut self) -> GrantId {
+        self.grants += 1;
+        GrantId { host: self.incarnation, number: self.grants }
+    }
+}
+
+/// A replica as it is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    owner: Option<(Ticket, Span, Token)>,
+    token: Token,
+    amnesiac: bool,
+}

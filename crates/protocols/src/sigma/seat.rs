@@ -1,0 +1,98 @@
+//! What a client knows about one replica.
+
+use sigmalock_core::{Echo, Incarnation, LocalTime, PeerId, Span, Token};
+
+use super::message::{GrantId, Ticket};
+
+/// What the client last heard of a replica, and when it will ask again.
+#[derive(Debug, Clone)]
+pub(super) struct Seat {
+    /// The host, as far as known.
+    pub(super) host: Option<PeerId>,
+    pub(super) news: News,
+    /// The last response taken note of.
+    heard: Option<Heard>,
+    /// The life of the host that last answered and was not abstaining.
+    pub(super) voting_life: Option<Incarnation>,
+    /// That life as of the moment this request's token was sealed.
+    pub(super) life_at_seal: Option<Incarnation>,
+    /// The last grant given back. It must never be counted again: the YIELD may still be under way.
+    pub(super) yielded: Option<GrantId>,
+    pub(super) asked_at: LocalTime,
+    pub(super) ask_at: LocalTime,
+    /// How often it was asked since it last answered.
+    pub(super) tries: u8,
+}
+
+/// Whose a replica's vote is, as far as this client knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// Not known, or no longer.
+    Unknown,
+    /// This request's.
+    Mine(Held),
+    /// Somebody else's, as of then.
+    Theirs(Ticket, LocalTime),
+    /// Nobody's, and nobody can get it: its host is down or abstains.
+    Nobody,
+}
+
+/// A vote this client holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) grant: GrantId,
+    pub(super) proposal: Token,
+    /// When this client stops believing in it; before the host does.
+    pub(super) expiry: LocalTime,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    life: Incarnation,
+    sequence: u64,
+    sent: LocalTime,
+}
+
+impl Seat {
+    pub(super) const fn new() -> Self {
+        Self {
+            host: None,
+            news: News::Unknown,
+            heard: None,
+            voting_life: None,
+            life_at_seal: None,
+            yielded: None,
+            asked_at: LocalTime::MIN,
+            ask_at: LocalTime::NEVER,
+            tries: 0,
+        }
+    }
+
+    /// Takes note of a response, unless a newer one has been heard. Within one life of the host the
+    /// sequence tells; between lives, which of this client's messages is being answered.
+    pub(super) fn hear(&mut self, life: Incarnation, sequence: u64, echo: Echo) -> bool {
+        let newer = match self.heard {
+            None => true,
+            Some(heard) if heard.life == life => sequence > heard.sequence,
+            Some(heard) => echo.sent > heard.sent,
+        };
+        if newer {
+            self.heard = Some(Heard { life, sequence, sent: echo.sent });
+            self.tries = 0;
+        }
+        newer
+    }
+
+    pub(super) const fn held(&self) -> Option<&Held> {
+        match &self.news {
+            News::Mine(held) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// Whether it is time to ask again, or nearly: asking several at once lets one wake-up do.
+    pub(super) fn is_due(&self, now: LocalTime) -> bool {
+        let period: Span = self.ask_at.since(self.asked_at);
+        self.ask_at != LocalTime::NEVER && self.ask_at - period / 4 <= now
+    }
+}

@@ -1,0 +1,254 @@
+//! The client's part: bid, win or lose, renew, leave.
+
+use alloc::vec::Vec;
+
+use sigmalock_core::{
+    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Patience, PeerId, Refusal, ReplicaId,
+    RequestId, Span,
+};
+
+use super::{
+    Answer, Ballot, Bid, Body, CLAIMS_MAX, Claim, Config, Cx, Message, Note, Phase, Strawman,
+    Timer, Verdict,
+};
+use crate::catalogue::Variant;
+
+impl Strawman {
+    pub(super) fn on_acquire(&mut self, cx: &mut Cx<'_>, id: CallId, wish: Acquire) {
+        if let Err(refusal) = self.check(id, &wish) {
+            return cx.reply(id, LockReply::Refused(refusal));
+        }
+        if let Patience::For(span) = wish.patience {
+            cx.set_timer(Timer::Patience(id), cx.now() + span);
+        }
+        let claim = Claim {
+            name: wish.name,
+            ttl: wish.ttl,
+            tries_once: wish.patience == Patience::Try,
+            attempt: 0,
+            phase: Phase::BackingOff,
+            ballots: alloc::vec![Ballot::UNASKED; self.config.quorum.n()],
+        };
+        self.claims.insert(id, claim);
+        self.bid(cx, id);
+    }
+
+    fn check(&self, id: CallId, wish: &Acquire) -> Result<(), Refusal> {
+        if wish.ttl < self.config.ttl_min() {
+            Err(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
+        } else if wish.ttl > self.config.lease_max {
+            Err(Refusal::TtlTooLong { at_most: self.config.lease_max })
+        } else if self.claims.contains_key(&id) {
+            Err(Refusal::DuplicateCall)
+        } else if self.claims.len() >= CLAIMS_MAX {
+            Err(Refusal::TooManyRequests { limit: CLAIMS_MAX })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Starts an attempt under a number of its own.
+    fn bid(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let Some(claim) = self.claims.get_mut(&call) else { return };
+        claim.attempt = claim.attempt.saturating_add(1);
+        claim.phase = Phase::Asking;
+        claim.ballots.fill(Ballot::UNASKED);
+        self.ask_all(cx, call);
+        cx.set_timer(Timer::Step(call), cx.now() + self.config.round_trip_worst);
+    }
+
+    /// Sends REQUESTs to all replicas: the first time they are bids, later they renew.
+    fn ask_all(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let request = RequestId { client: self.me, incarnation: self.incarnation, call };
+        let bid = Bid { request, attempt: claim.attempt };
+        for (index, ballot) in (0..).zip(&mut claim.ballots) {
+            let replica = ReplicaId { name: claim.name.clone(), index };
+            ballot.asked = cx.host_of(&replica);
+            if let Some(host) = ballot.asked {
+                let body = Body::Request { ttl: claim.ttl, sent: cx.now() };
+                cx.send(host, Message { replica, bid, body });
+            }
+        }
+    }
+
+    pub(super) fn on_step(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let Some(claim) = self.claims.get(&call) else { return };
+        match claim.phase {
+            Phase::Asking => self.lose_round(cx, call),
+            Phase::BackingOff => self.bid(cx, call),
+            Phase::Inside { deadline } if cx.now() >= deadline => self.lose_lock(cx, call),
+            Phase::Inside { .. } => {
+                let next = cx.now() + claim.ttl / 3;
+                self.ask_all(cx, call);
+                cx.set_timer(Timer::Step(call), next);
+            }
+        }
+    }
+
+    pub(super) fn on_response(
+        &mut self, cx: &mut Cx<'_>, from: PeerId, replica: ReplicaId, bid: Bid, answer: Answer,
+    ) {
+        let call = bid.request.call;
+        let current = self
+            .claims
+            .get_mut(&call)
+            .filter(|_| bid.request.incarnation == self.incarnation)
+            .filter(|claim| bid.attempt == claim.attempt && claim.phase != Phase::BackingOff);
+        let Some(claim) = current else {
+            // The round is over. Its RELEASE may be lost, so a vote is given back once more.
+            if matches!(answer.verdict, Verdict::Vote(_)) {
+                cx.note(Note::StaleVote);
+                cx.send(from, Message { replica, bid, body: Body::Release });
+            }
+            return;
+        };
+        let ballot = &mut claim.ballots[usize::from(replica.index)];
+        if replica.name != claim.name || ballot.asked != Some(from) {
+            return cx.note(Note::Impossible);
+        }
+        match answer.verdict {
+            Verdict::Vote(lease) => {
+                // Every answer is true for itself, so the one that promises most is the one to keep.
+                let expiry = expiry(&self.config, cx.now(), answer.echo, lease);
+                ballot.expiry = ballot.expiry.max(expiry);
+            }
+            Verdict::Rejected { .. } => ballot.rejected = true,
+        }
+        self.count(cx, call);
+    }
+
+    /// Looks at the votes: in, still in, or no longer able to win.
+    fn count(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let (n, m) = (self.config.quorum.n(), self.config.quorum.m());
+        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let deadline = claim.deadline(m);
+        match claim.phase {
+            Phase::Asking if deadline > cx.now() + self.config.warning => {
+                claim.phase = Phase::Inside { deadline };
+                cx.cancel_timer(Timer::Patience(call));
+                cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
+                cx.set_timer(Timer::Lapse(call), deadline - self.config.warning);
+                cx.reply(call, LockReply::Granted { token: None, deadline });
+            }
+            Phase::Asking => {
+                let lost = |b: &&Ballot| b.rejected && b.expiry == LocalTime::MIN;
+                if claim.ballots.iter().filter(lost).count() > n - m {
+                    self.lose_round(cx, call);
+                }
+            }
+            // A peer that slept may find the answers to its renewals before its timers.
+            Phase::Inside { deadline: before } if cx.now() >= before => self.lose_lock(cx, call),
+            // Each of the last votes to come in moves the deadline a little: not worth telling.
+            Phase::Inside { deadline: before } if deadline >= before + claim.ttl / 8 => {
+                claim.phase = Phase::Inside { deadline };
+                cx.set_timer(Timer::Lapse(call), deadline - self.config.warning);
+                cx.reply(call, LockReply::Extended { deadline });
+            }
+            Phase::Inside { .. } | Phase::BackingOff => {}
+        }
+    }
+
+    fn lose_round(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        cx.note(Note::RoundLost);
+        self.give_back(cx, call);
+        let Some(claim) = self.claims.get_mut(&call) else { return };
+        if claim.tries_once {
+            return self.end(cx, call, LockReply::Busy);
+        }
+        claim.phase = Phase::BackingOff;
+        let (least, most) = self.config.back_off;
+        let range_us = (most - least).as_micros();
+        let pause = least + Span::from_micros(cx.random() % range_us.saturating_add(1).max(1));
+        cx.set_timer(Timer::Step(call), cx.now() + pause);
+    }
+
+    /// Tells every replica that may have lent its vote, or may be about to, that the bid is over.
+    fn give_back(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let Some(claim) = self.claims.get(&call).filter(|c| c.phase != Phase::BackingOff) else {
+            return;
+        };
+        let request = RequestId { client: self.me, incarnation: self.incarnation, call };
+        let bid = Bid { request, attempt: claim.attempt };
+        for (index, ballot) in (0..).zip(&claim.ballots) {
+            let may_vote = ballot.expiry > LocalTime::MIN || !ballot.rejected;
+            if let Some(host) = ballot.asked.filter(|_| may_vote) {
+                let replica = ReplicaId { name: claim.name.clone(), index };
+                cx.send(host, Message { replica, bid, body: Body::Release });
+            }
+        }
+    }
+
+    pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, id: CallId, held: CallId) {
+        match self.claims.get(&held).map(|claim| claim.phase) {
+            Some(Phase::Inside { deadline }) if cx.now() < deadline => {
+                self.give_back(cx, held);
+                self.end(cx, held, LockReply::Released);
+            }
+            Some(Phase::Inside { .. }) => {
+                self.lose_lock(cx, held);
+                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+            }
+            _ => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
+        }
+    }
+
+    pub(super) fn on_cancel(&mut self, cx: &mut Cx<'_>, id: CallId, call: CallId) {
+        if self.is_waiting(call) {
+            self.give_back(cx, call);
+            self.end(cx, call, LockReply::Cancelled);
+        } else {
+            cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+        }
+    }
+
+    pub(super) fn on_patience(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        if self.is_waiting(call) {
+            self.give_back(cx, call);
+            self.end(cx, call, LockReply::TimedOut);
+        }
+    }
+
+    pub(super) fn on_lapse(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        self.lose_lock(cx, call);
+    }
+
+    /// Tells the holder to stop. Its votes are left to expire: it may need the time up to its deadline
+    /// to stop, and a RELEASE would let the next one in before.
+    fn lose_lock(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        self.end(cx, call, LockReply::Lost);
+    }
+
+    fn is_waiting(&self, call: CallId) -> bool {
+        self.claims.get(&call).is_some_and(|c| !matches!(c.phase, Phase::Inside { .. }))
+    }
+
+    fn end(&mut self, cx: &mut Cx<'_>, call: CallId, reply: LockReply) {
+        if self.claims.remove(&call).is_some() {
+            cx.cancel_timer(Timer::Step(call));
+            cx.cancel_timer(Timer::Patience(call));
+            cx.cancel_timer(Timer::Lapse(call));
+            cx.reply(call, reply);
+        }
+    }
+}
+
+impl Ballot {
+    const UNASKED: Self = Self { asked: None, rejected: false, expiry: LocalTime::MIN };
+}
+
+impl Claim {
+    /// Until when m votes count: the m-th latest expiry.
+    fn deadline(&self, m: usize) -> LocalTime {
+        let mut expiries: Vec<_> = self.ballots.iter().map(|b| b.expiry).collect();
+        *expiries.select_nth_unstable_by(m - 1, |a, b| b.cmp(a)).1
+    }
+}
+
+/// Until when the client may count a vote.
+fn expiry(config: &Config, now: LocalTime, echo: Echo, lease: Lease) -> LocalTime {
+    match config.variant {
+        Variant::Literal => now + lease.ttl,
+        Variant::Shipped => config.margin.expiry(echo, lease),
+    }
+}

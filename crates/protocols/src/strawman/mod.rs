@@ -1,0 +1,317 @@
+//! The strawman: ask everybody, and if that fails, try again some other time.
+//!
+//! Section III of *A Practical Distributed Mutual Exclusion Protocol in Dynamic Peer-to-Peer Systems*
+//! (Lin, Lian, Chen, Zhang 2004), there to show what Sigma is up against. A client asks all n replicas
+//! of a name; a replica that has no owner lends it its vote, another rejects it and names its owner;
+//! m votes win. A loser gives back what it got, waits a random time and tries again, as ALOHA does.
+//!
+//! ```text
+//! client                         n replicas
+//!   │ REQUEST ───────────────────►│││        lend me your vote
+//!   │◄─────────── RESPONSE {vote} │││        m of these: in. REQUEST again every ttl/3 renews
+//!   │◄─────── RESPONSE {rejected} │││        more than n − m of these, or silence: lost the round
+//!   │ RELEASE ───────────────────►│││        then back off at random and bid again
+//! ```
+//!
+//! **Assumes** clock rates within [`Config::margin`]; nothing about delays, loss, duplication or order.
+//!
+//! **Guarantees** (`shipped`) at most one unexpired holder, whatever is lost, doubled or late, and
+//! whoever crashes: votes are leases counted as [`sigmalock_core::lease`] says, and a host without
+//! memory abstains for the longest lease.
+//!
+//! **Does not guarantee** any order, nor that anybody is ever let in: under load everybody holds a few
+//! votes and nobody m, and the more so the more the delays vary. It has no fencing tokens, so a holder
+//! that sleeps past its deadline can do harm.
+//!
+//! The `literal` variant differs in three places: it counts a lease from the receipt of the vote, a
+//! host that lost its memory votes at once, and nobody remembers which bids are over.
+
+mod client;
+mod message;
+mod replica;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt;
+
+use sigmalock_core::{
+    Birth, CallId, Context, Incarnation, Input, LocalTime, LockReply, LockRequest, Margin, Name,
+    PeerId, Protocol, ReplicaId, RequestId, Span,
+};
+
+pub use self::message::{Answer, Bid, Body, Message, Verdict};
+use crate::catalogue::Variant;
+use crate::parts::Quorum;
+
+/// The most requests a peer has under way at once.
+pub const CLAIMS_MAX: usize = 65_536;
+/// The most replicas a peer keeps anything about at once.
+pub const SEATS_MAX: usize = 65_536;
+/// The most requests a replica remembers to be over.
+pub const CLOSED_MAX: usize = 4_096;
+
+/// What all peers of a swarm must agree on.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// m of n.
+    pub quorum: Quorum,
+    /// To the letter, or fit to survive.
+    pub variant: Variant,
+    /// The longest lease; so long does a host abstain that may have forgotten a vote.
+    pub lease_max: Span,
+    /// A loser waits for a time drawn evenly from this range. The paper leaves it open: the smooth
+    /// hump of its Figure 3 takes 0 to 100 s, a handful of contenders are best served by a few seconds.
+    pub back_off: (Span, Span),
+    /// After this long without an answer there will be none.
+    pub round_trip_worst: Span,
+    /// The longest a message may be late, copies included; so long is a bid remembered to be over.
+    pub flight_max: Span,
+    /// What clients give up of a lease for the difference of clock rates.
+    pub margin: Margin,
+    /// How long before its deadline a holder is told that it is about to lose the lock.
+    pub warning: Span,
+    /// Whether votes are kept on disk, so that a restarted host need not abstain.
+    pub durable: bool,
+}
+
+impl Config {
+    /// The defaults of the lab.
+    #[must_use]
+    pub const fn new(quorum: Quorum, variant: Variant) -> Self {
+        Self {
+            quorum,
+            variant,
+            lease_max: Span::from_secs(15),
+            back_off: (Span::ZERO, Span::from_secs(4)),
+            round_trip_worst: Span::from_millis(500),
+            flight_max: Span::from_secs(30),
+            margin: Margin::ONE_PERCENT,
+            warning: Span::from_millis(50),
+            durable: false,
+        }
+    }
+    /// The shortest ttl that renewals every third of it can keep alive.
+    #[must_use]
+    pub fn ttl_min(&self) -> Span {
+        self.round_trip_worst * 5 / 2
+    }
+}
+
+/// One peer's share of the strawman, as client and as host of replicas.
+#[derive(Debug, Clone)]
+pub struct Strawman {
+    me: PeerId,
+    incarnation: Incarnation,
+    config: Config,
+    /// As client: what this peer's users want or have.
+    claims: BTreeMap<CallId, Claim>,
+    /// As host: replicas that are owned, or remember a bid that is over.
+    seats: BTreeMap<ReplicaId, Seat>,
+    /// As host: until then a forgotten vote of a former life may be counted by somebody.
+    abstains_until: LocalTime,
+    sweeping: bool,
+}
+
+/// A request of a user of this peer.
+#[derive(Debug, Clone)]
+struct Claim {
+    name: Name,
+    ttl: Span,
+    tries_once: bool,
+    attempt: u32,
+    phase: Phase,
+    /// One per replica.
+    ballots: Vec<Ballot>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Asking,
+    BackingOff,
+    Inside { deadline: LocalTime },
+}
+
+/// What a client knows of a replica in this attempt.
+#[derive(Debug, Clone, Copy)]
+struct Ballot {
+    asked: Option<PeerId>,
+    rejected: bool,
+    /// Until when the vote counts; `MIN` without one.
+    expiry: LocalTime,
+}
+
+/// A replica.
+#[derive(Debug, Clone, Default)]
+struct Seat {
+    owner: Option<Owner>,
+    /// Tombstones: the latest attempt of a request known to be over, and until when to remember.
+    closed: BTreeMap<RequestId, (u32, LocalTime)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Owner {
+    bid: Bid,
+    given: LocalTime,
+    ttl: Span,
+}
+
+/// What the strawman's timers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// What a claim does next: stop waiting for answers, bid again, or renew.
+    Step(CallId),
+    /// A waiting claim's patience is over.
+    Patience(CallId),
+    /// A holder is about to lose the lock.
+    Lapse(CallId),
+    /// Time to forget what hosted replicas need not remember.
+    Sweep,
+}
+
+/// Where durable records are kept.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DurableKey {
+    /// The vote of a replica.
+    Vote(ReplicaId),
+    /// Present while votes of an earlier life may be forgotten.
+    Abstaining,
+}
+
+/// What is kept on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durable {
+    /// The vote is lent to this bid for this long at a time.
+    Vote(Bid, Span),
+    /// This life is not to be trusted with votes at once.
+    Abstaining,
+}
+
+/// Moments worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Note {
+    /// An attempt failed.
+    RoundLost,
+    /// A REQUEST for a bid that is over, dropped.
+    StaleRequest,
+    /// A vote nobody here wants any more, given back.
+    StaleVote,
+    /// A REQUEST rejected for want of memory.
+    Abstained,
+    /// A message no correct peer sends, dropped.
+    Impossible,
+    /// A bound was reached: the REQUEST was dropped, or the tombstone was not set.
+    Full,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RoundLost => "lost the round",
+            Self::StaleRequest => "dropped a REQUEST of a bid that is over",
+            Self::StaleVote => "gave back a vote that came too late",
+            Self::Abstained => "abstained",
+            Self::Impossible => "dropped an impossible message",
+            Self::Full => "reached a bound",
+        })
+    }
+}
+
+type Cx<'a> = Context<'a, Strawman>;
+
+impl Protocol for Strawman {
+    type Message = Message;
+    type Request = LockRequest;
+    type Reply = LockReply;
+    type Timer = Timer;
+    type DurableKey = DurableKey;
+    type Durable = Durable;
+    type Note = Note;
+
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<Self>) {
+        match input {
+            Input::Start { incarnation, birth } => self.on_start(cx, incarnation, birth),
+            Input::Request { id, request } => self.on_call(cx, id, request),
+            Input::Fire(Timer::Step(call)) => self.on_step(cx, call),
+            Input::Fire(Timer::Patience(call)) => self.on_patience(cx, call),
+            Input::Fire(Timer::Lapse(call)) => self.on_lapse(cx, call),
+            Input::Fire(Timer::Sweep) => self.on_sweep(cx),
+            Input::Receive { from, message } => self.on_message(cx, from, message),
+            Input::PeerUp(_) | Input::PeerDown(_) | Input::ViewChanged(_) => {}
+        }
+    }
+}
+
+impl Strawman {
+    /// A peer about to start.
+    #[must_use]
+    pub fn new(me: PeerId, config: Config) -> Self {
+        Self {
+            me,
+            incarnation: Incarnation(0),
+            config,
+            claims: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            abstains_until: LocalTime::MIN,
+            sweeping: false,
+        }
+    }
+
+    fn shipped(&self) -> bool {
+        self.config.variant == Variant::Shipped
+    }
+
+    fn on_start(&mut self, cx: &mut Cx<'_>, incarnation: Incarnation, birth: Birth<Self>) {
+        self.incarnation = incarnation;
+        let (kept, forgetful) = match birth {
+            Birth::First => (Vec::new(), false),
+            // A peer that keeps nothing on disk recovers nothing, whatever its driver calls it.
+            Birth::Recovered(kept) => (kept, !self.config.durable),
+            Birth::Amnesiac => (Vec::new(), true),
+        };
+        let mut abstains = forgetful;
+        for (key, value) in kept {
+            match (key, value) {
+                // Nobody knows how long the peer was down, so the lease runs anew.
+                (DurableKey::Vote(replica), Durable::Vote(bid, ttl)) => {
+                    let owner = Some(Owner { bid, given: cx.now(), ttl });
+                    self.seats.entry(replica).or_default().owner = owner;
+                }
+                (DurableKey::Abstaining, Durable::Abstaining) => abstains = true,
+                _ => cx.note(Note::Impossible),
+            }
+        }
+        if abstains && self.shipped() {
+            self.abstains_until = cx.now() + self.config.lease_max;
+            if self.config.durable {
+                cx.persist(DurableKey::Abstaining, Some(Durable::Abstaining));
+            }
+        }
+        if abstains || !self.seats.is_empty() {
+            self.sweep_later(cx);
+        }
+    }
+
+    fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
+        match request {
+            LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
+            LockRequest::Release { held } => self.on_leave(cx, id, held),
+            LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
+        }
+    }
+
+    fn on_message(&mut self, cx: &mut Cx<'_>, from: PeerId, message: Message) {
+        let Message { replica, bid, body } = message;
+        let is_answer = matches!(body, Body::Response(_));
+        let client = if is_answer { self.me } else { from };
+        if usize::from(replica.index) >= self.config.quorum.n() || bid.request.client != client {
+            return cx.note(Note::Impossible);
+        }
+        match body {
+            Body::Request { ttl, sent } => self.on_request(cx, replica, bid, ttl, sent),
+            Body::Release => self.on_release(cx, replica, bid),
+            Body::Response(answer) => self.on_response(cx, from, replica, bid, answer),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Faults at work, and their end.
+
+use sigmalock_core::{Birth, Input, PeerId, Span};
+
+use crate::faults::{Fault, Memory};
+use crate::history::{TrueTime, What};
+use crate::script::Action;
+use crate::watch::Watch;
+use crate::world::{Event, LockProtocol, World};
+
+impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+    /// Puts the plan and the script into the queue.
+    pub(crate) fn plan(&mut self) {
+        let config = self.config;
+        for (index, (at, _)) in config.faults.faults.iter().enumerate() {
+            self.queue.push(*at, Event::Planned(index as u32));
+        }
+        for (index, step) in config.script.iter().flat_map(|script| &script.steps).enumerate() {
+            self.queue.push(step.at, Event::Scripted(index as u32));
+        }
+        if let Some(at) = config.faults.heal_at {
+            self.queue.push(at, Event::Heal);
+        }
+        for host in 0..self.roster.hosts {
+            self.schedule_end_of_life(host);
+        }
+    }
+
+    fn schedule_end_of_life(&mut self, index: usize) {
+        if let Some(mean) = self.config.faults.replica_life {
+            let at = self.now + self.rng.exponential(mean);
+            self.queue.push(at, Event::LifeEnds { peer: index as u32 });
+        }
+    }
+
+    pub(crate) fn on_life_ends(&mut self, index: usize) {
+        if !self.healed {
+            self.apply(&Fault::Reset(self.roster.id(index)));
+            self.schedule_end_of_life(index);
+        }
+    }
+
+    pub(crate) fn on_planned(&mut self, index: usize) {
+        let config = self.config;
+        if !self.healed {
+            self.apply(&config.faults.faults[index].1);
+        }
+    }
+
+    pub(crate) fn on_scripted(&mut self, index: usize) {
+        let config = self.config;
+        let Some(step) = config.script.as_ref().and_then(|script| script.steps.get(index)) else {
+            return;
+        };
+        let place = |peer: &PeerId| self.roster.index(*peer);
+        match &step.action {
+            Action::Fault(fault) => self.apply(fault),
+            Action::Acquire { peer, name, errand } => {
+                if let Some(index) = place(peer) {
+                    self.scripted_acquire(index, name, *errand);
+                }
+            }
+            Action::Release { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_release(index, name));
+            }
+            Action::Cancel { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_cancel(index, name));
+            }
+            Action::Write { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_write(index, name));
+            }
+        }
+    }
+
+    fn apply(&mut self, fault: &Fault) {
+        let known = |peer: &PeerId| self.roster.index(*peer).filter(|i| *i < self.peers.len());
+        let up = |peer: &PeerId| known(peer).filter(|index| self.peers[*index].is_up());
+        let applies = match fault {
+            Fault::Crash(peer) | Fault::Reset(peer) | Fault::Pause { peer, .. } => up(peer),
+            Fault::Restart { peer, .. } => known(peer).filter(|i| !self.peers[*i].is_up()),
+            Fault::WallJump { peer, .. } => known(peer),
+            Fault::Cut(_) | Fault::Mend(_) => Some(0),
+        };
+        let Some(index) = applies else { return };
+        self.watch.on_fault(self.now, fault);
+        *self.faults.entry(fault.kind()).or_default() += 1;
+        match fault {
+            Fault::Crash(_) => self.crash(index),
+            Fault::Restart { memory, .. } => self.restart(index, *memory),
+            Fault::Reset(_) => {
+                self.crash(index);
+                self.restart(index, Memory::None);
+            }
+            Fault::Pause { span, .. } => self.pause(index, *span),
+            Fault::Cut(cut) => self.wires.cut(cut.clone()),
+            Fault::Mend(id) => {
+                self.wires.mend(*id);
+            }
+            Fault::WallJump { by_us, .. } => self.peers[index].clocks.jump(*by_us),
+        }
+    }
+
+    /// The peer stops. What waits in its mailbox is lost; its disk is not.
+    fn crash(&mut self, index: usize) {
+        let peer = &mut self.peers[index];
+        peer.protocol = None;
+        peer.timers.clear();
+        peer.alarm.disarm();
+        peer.paused_until = None;
+        peer.deferred.clear();
+        for mail in peer.mailbox.drain(..) {
+            self.tally.row(mail.kind).lost += 1;
+        }
+        self.forsake_users(index);
+        self.record(What::Crashed(self.roster.id(index)));
+        self.schedule_hint(index, false);
+    }
+
+    fn restart(&mut self, index: usize, memory: Memory) {
+        let peer = &mut self.peers[index];
+        let birth = if memory == Memory::Disk && self.config.disks {
+            Birth::Recovered(peer.disk.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+        } else {
+            peer.disk.clear();
+            Birth::Amnesiac
+        };
+        self.start(index, birth);
+        self.encourage_users(index);
+        self.schedule_hint(index, true);
+    }
+
+    /// A user's peer crashes and comes back without its memory, unless it also hosts replicas: the
+    /// plan alone decides which hosts forget.
+    pub(crate) fn crash_for_a_while(&mut self, index: usize) {
+        if self.healed {
+            return;
+        }
+        let down = self.config.workload.down.draw(&mut self.rng);
+        self.apply(&Fault::Crash(self.roster.id(index)));
+        self.queue.push(self.now + down, Event::Return { peer: index as u32 });
+    }
+
+    pub(crate) fn on_return(&mut self, index: usize) {
+        let memory = if index < self.roster.hosts { Memory::Disk } else { Memory::None };
+        self.apply(&Fault::Restart { peer: self.roster.id(index), memory });
+    }
+
+    fn pause(&mut self, index: usize, span: Span) {
+        let until = self.now + span;
+        let peer = &mut self.peers[index];
+        if peer.paused_until.is_none_or(|already| already < until) {
+            peer.paused_until = Some(until);
+            self.queue.push(until, Event::Wake { peer: index as u32 });
+        }
+    }
+
+    pub(crate) fn on_wake(&mut self, index: usize) {
+        if self.peers[index].paused_until.is_some_and(|until| until <= self.now) {
+            self.wake(index);
+        }
+    }
+
+    /// The pause is over. Timers, messages and users' deeds that have come due meanwhile each come
+    /// in their own order, but which of the three the peer gets to first is anybody's guess.
+    fn wake(&mut self, index: usize) {
+        let peer = &mut self.peers[index];
+        peer.paused_until = None;
+        peer.alarm.disarm();
+        let mailbox = std::mem::take(&mut peer.mailbox);
+        let deferred = std::mem::take(&mut peer.deferred);
+        let mut order = [0, 1, 2];
+        self.rng.shuffle(&mut order);
+        let (mut mailbox, mut deferred) = (Some(mailbox), Some(deferred));
+        for source in order {
+            match source {
+                0 => self.fire_due(index),
+                1 => {
+                    for mail in mailbox.take().into_iter().flatten() {
+                        self.hand_over(mail.from, index as u32, mail.kind, mail.message);
+                    }
+                }
+                _ => deferred.take().into_iter().flatten().for_each(|deed| self.on_user(deed)),
+            }
+        }
+    }
+
+    fn schedule_hint(&mut self, index: usize, up: bool) {
+        if let Some(after) = self.config.faults.hints_after {
+            let about = self.roster.id(index);
+            self.queue.push(self.now + after, Event::Hint { about, up });
+        }
+    }
+
+    pub(crate) fn on_hint(&mut self, about: PeerId, up: bool) {
+        for index in 0..self.peers.len() {
+            let awake = self.peers[index].paused_until.is_none();
+            if awake && self.roster.id(index) != about {
+                let input = if up { Input::PeerUp(about) } else { Input::PeerDown(about) };
+                self.input(index, input);
+            }
+        }
+    }
+
+    /// The faults are over: the world becomes kind, and says so.
+    pub(crate) fn heal(&mut self) {
+        self.wires.heal();
+        self.watch.on_fault(self.now, &"the world is healed");
+        self.record(What::Healed);
+        self.healed = true;
+        for index in 0..self.peers.len() {
+            if !self.peers[index].is_up() {
+                self.apply(&Fault::Restart { peer: self.roster.id(index), memory: Memory::Disk });
+            } else if self.peers[index].paused_until.is_some() {
+                self.peers[index].paused_until = Some(TrueTime(0));
+                self.on_wake(index);
+            }
+        }
+        self.roll_call();
+    }
+}

@@ -1,0 +1,123 @@
+//! What happened in a run, in true time: the only thing oracles see.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{Name, PeerId, RequestId, Span, Token};
+
+/// True time of the simulated world, in microseconds since its beginning. No peer can read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TrueTime(pub u64);
+
+impl TrueTime {
+    /// The time since `earlier`; zero if that is not earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Span> for TrueTime {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.as_micros()))
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// When, in true time; records come in this order.
+    pub at: TrueTime,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum What {
+    /// A client asked for a lock.
+    Asked {
+        /// Its request.
+        request: RequestId,
+        /// The lock.
+        name: Name,
+        /// Whether it waits for ever.
+        forever: bool,
+    },
+    /// It was let in.
+    Granted {
+        /// The request.
+        request: RequestId,
+        /// The fencing token, where the protocol has one.
+        token: Option<Token>,
+        /// The true instant at which the client's own clock shows its deadline.
+        until: TrueTime,
+    },
+    /// Its deadline moved.
+    Extended {
+        /// The request.
+        request: RequestId,
+        /// The true instant of the new deadline.
+        until: TrueTime,
+    },
+    /// It was told that its lock is gone.
+    Lost(RequestId),
+    /// It left the critical section and gave the lock back.
+    Released(RequestId),
+    /// It ended without the lock: busy, timed out, cancelled or refused.
+    Ended(RequestId, Ending),
+    /// It wrote to the fenced register that the lock protects.
+    Wrote {
+        /// The request under which it wrote.
+        request: RequestId,
+        /// The token it showed.
+        token: Token,
+        /// Whether the register took it.
+        accepted: bool,
+    },
+    /// A peer stopped; what its life had asked for will not be answered.
+    Crashed(PeerId),
+    /// A peer began a life.
+    Started(PeerId),
+    /// All faults are over; from here on the world is kind.
+    Healed,
+}
+
+/// How a request ended without the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It only tried, and somebody had the lock.
+    Busy,
+    /// Its patience ended.
+    TimedOut,
+    /// Its user cancelled it.
+    Cancelled,
+    /// It was refused at once.
+    Refused,
+}
+
+/// Where every message went, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// One row per kind of message.
+    pub kinds: BTreeMap<&'static str, Row>,
+    /// Times a replica gave its vote to somebody from its queue, unasked.
+    pub unasked_grants: u64,
+}
+
+/// What became of the messages of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Handed to the network by protocols.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Copies the network made.
+    pub duplicated: u64,
+    /// Handed to a protocol.
+    pub delivered: u64,
+    /// Lost by the network, cut off by a partition, or addressed to a peer that was down.
+    pub lost: u64,
+    /// Still under way when the run ended.
+    pub in_flight: u64,
+}

@@ -1,0 +1,92 @@
+//! Where a run's history goes: to the oracles, into a digest, and into memory only if asked for.
+
+use std::hash::{Hash, Hasher};
+
+use crate::history::{Ledger, Record, TrueTime, What};
+use crate::oracles::{Oracle, Violation};
+
+/// A broken protocol may violate a property at every step; so many violations say enough.
+const VIOLATIONS_MAX: usize = 100;
+
+pub(crate) struct Journal<'a> {
+    oracles: &'a mut [Box<dyn Oracle>],
+    violations: Vec<Violation>,
+    kept: Option<Vec<Record>>,
+    digest: Digest,
+}
+
+impl<'a> Journal<'a> {
+    pub(crate) fn new(oracles: &'a mut [Box<dyn Oracle>], keep: bool) -> Self {
+        let kept = keep.then(Vec::new);
+        Self { oracles, violations: Vec::new(), kept, digest: Digest::default() }
+    }
+
+    pub(crate) fn record(&mut self, at: TrueTime, what: What) -> Record {
+        let record = Record { at, what };
+        record.hash(&mut self.digest);
+        if self.violations.len() < VIOLATIONS_MAX {
+            for oracle in self.oracles.iter_mut() {
+                oracle.see(&record, &mut self.violations);
+            }
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.push(record.clone());
+        }
+        record
+    }
+
+    /// Makes a delivered message part of the digest.
+    #[inline]
+    pub(crate) fn deliver(&mut self, at: TrueTime, from: u32, to: u32, kind: u8) {
+        self.digest.mix(at.0 ^ (u64::from(from) << 44) ^ (u64::from(to) << 52) ^ u64::from(kind));
+    }
+
+    pub(crate) fn object(&mut self, oracle: &'static str, at: TrueTime, sentence: String) {
+        self.violations.push(Violation { oracle, at, sentence });
+    }
+
+    pub(crate) fn violated(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
+    pub(crate) fn finish(mut self, end: TrueTime, ledger: &Ledger) -> Verdict {
+        if self.violations.len() < VIOLATIONS_MAX {
+            for oracle in self.oracles.iter_mut() {
+                oracle.finish(end, ledger, &mut self.violations);
+            }
+        }
+        self.violations.truncate(VIOLATIONS_MAX);
+        let digest = self.digest.finish();
+        Verdict { violations: self.violations, history: self.kept, digest }
+    }
+}
+
+/// What remains of a history.
+pub(crate) struct Verdict {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) history: Option<Vec<Record>>,
+    pub(crate) digest: u64,
+}
+
+/// A fingerprint of all that happened: two runs with one digest were the same run.
+#[derive(Debug, Default)]
+struct Digest(u64);
+
+impl Digest {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+impl Hasher for Digest {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.mix(u64::from(*byte)));
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,32 @@
+//! A deterministic discrete-event simulator for lock protocols, and a laboratory on top of it.
+//!
+//! One [`run::RunConfig`] is one run, bit for bit: network, clocks, faults and clients all draw from
+//! streams split from its seed. While a run goes on its [`history`] streams to [`oracles`], which
+//! object when a property does not hold.
+//!
+//! Reading order: [`run`] (what goes in, what comes out), [`world`] (the engine), [`network`],
+//! [`faults`], [`workload`], [`script`] for told instead of drawn runs, then [`subject`] (which
+//! protocol) and [`lab`] (experiments).
+
+mod chaos;
+pub mod clock;
+pub mod duration;
+pub mod faults;
+pub mod history;
+mod journal;
+pub mod latency;
+pub mod measure;
+pub mod network;
+mod notes;
+pub mod oracles;
+mod peer;
+mod queue;
+pub mod register;
+pub mod rng;
+pub mod roster;
+pub mod run;
+pub mod script;
+mod users;
+pub mod watch;
+pub mod workload;
+pub mod world;

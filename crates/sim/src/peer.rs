@@ -1,0 +1,122 @@
+//! One simulated peer: its life, clocks, timers, disk and mailbox.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{
+    CallId, Incarnation, Key, LocalTime, PeerId, Protocol, ReplicaId, Surroundings, Timers,
+    WallTime,
+};
+
+use crate::clock::{Clocks, PeerClocks};
+use crate::history::TrueTime;
+use crate::rng::Rng;
+use crate::roster::Roster;
+use crate::users::UserEvent;
+
+pub(crate) struct Peer<P: Protocol> {
+    /// `None` while the peer is down.
+    pub(crate) protocol: Option<P>,
+    pub(crate) life: u32,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) clocks: PeerClocks,
+    pub(crate) rng: Rng,
+    pub(crate) timers: Timers<P::Timer>,
+    pub(crate) alarm: Alarm,
+    pub(crate) disk: BTreeMap<P::DurableKey, P::Durable>,
+    /// When the pause ends, if the peer stands still.
+    pub(crate) paused_until: Option<TrueTime>,
+    pub(crate) mailbox: Vec<Mail<P::Message>>,
+    /// What its users would have done during a pause.
+    pub(crate) deferred: Vec<UserEvent>,
+    pub(crate) calls_made: u64,
+    /// Whose call is whose, for the calls under way.
+    pub(crate) calls: Vec<(CallId, u32)>,
+}
+
+/// A message that waits for its receiver to wake up.
+pub(crate) struct Mail<M> {
+    pub(crate) from: u32,
+    pub(crate) kind: u8,
+    pub(crate) message: M,
+}
+
+/// The one entry that a peer's timers have in the event queue: for the earliest of them. When that
+/// moves, the entry is superseded by a new one with the next number, and the old one does nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Alarm {
+    pub(crate) set_for: LocalTime,
+    pub(crate) number: u32,
+}
+
+impl Alarm {
+    /// Whatever is in the queue is void.
+    pub(crate) fn disarm(&mut self) {
+        self.set_for = LocalTime::NEVER;
+        self.number = self.number.wrapping_add(1);
+    }
+}
+
+impl<P: Protocol> Peer<P> {
+    pub(crate) fn new(id: PeerId, seed: u64, clocks: Clocks) -> Self {
+        let mut rng = Rng::split(seed, id.0);
+        let clocks = PeerClocks::draw(clocks, &mut rng);
+        Self {
+            protocol: None,
+            life: 0,
+            incarnation: Incarnation(0),
+            clocks,
+            rng,
+            timers: Timers::new(),
+            alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
+            disk: BTreeMap::new(),
+            paused_until: None,
+            mailbox: Vec::new(),
+            deferred: Vec::new(),
+            calls_made: 0,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.protocol.is_some()
+    }
+
+    /// A new life: clocks that have nothing to do with the old ones, and a number never used before.
+    pub(crate) fn be_born(&mut self, scramble: bool) {
+        if self.life > 0 {
+            self.clocks.reboot(&mut self.rng);
+        }
+        self.life += 1;
+        // Only equality of incarnations means anything, so they had better not come in order.
+        let high = if scramble { self.rng.below(1 << 16) << 32 } else { 0 };
+        self.incarnation = Incarnation(high | u64::from(self.life));
+    }
+
+    pub(crate) fn next_call(&mut self) -> CallId {
+        self.calls_made += 1;
+        CallId(self.calls_made)
+    }
+}
+
+/// What a peer sees around it during one input.
+pub(crate) struct Around<'a> {
+    pub(crate) wall: WallTime,
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) roster: Roster,
+}
+
+impl Surroundings for Around<'_> {
+    fn wall(&self) -> WallTime {
+        self.wall
+    }
+    fn random(&mut self) -> u64 {
+        self.rng.bits()
+    }
+    fn next_hop(&self, _key: &Key) -> Option<PeerId> {
+        // There is no overlay yet: every peer is the closest it knows.
+        None
+    }
+    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
+        self.roster.host_of(&replica.name, replica.index)
+    }
+}

@@ -1,0 +1,199 @@
+//! One run, from a configuration to its outcome.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{PeerId, Span};
+
+use crate::clock::Clocks;
+use crate::faults::FaultPlan;
+use crate::history::{Ledger, Record, TrueTime};
+use crate::journal::Journal;
+use crate::measure::Histogram;
+use crate::network::Network;
+use crate::oracles::{Oracle, Setting, Violation};
+use crate::roster::Roster;
+use crate::script::Script;
+use crate::watch::{Blind, Watch};
+use crate::workload::Workload;
+use crate::world::{Event, LockProtocol, World};
+
+/// All there is to know of a run before it begins. The same configuration always gives the same run.
+#[derive(Debug, Clone)]
+pub struct RunConfig {
+    /// Where all random numbers come from.
+    pub seed: u64,
+    /// Replicas per lock.
+    pub replicas: usize,
+    /// Peers that host them; at least as many as there are replicas.
+    pub hosts: usize,
+    /// What lies between peers.
+    pub network: Network,
+    /// How wrong clocks are.
+    pub clocks: Clocks,
+    /// What clients want.
+    pub workload: Workload,
+    /// What goes wrong.
+    pub faults: FaultPlan,
+    /// What is told instead of drawn.
+    pub script: Option<Script>,
+    /// Whether peers have disks; if not, every restart is one without memory.
+    pub disks: bool,
+    /// What happens before this is not measured.
+    pub warmup: Span,
+    /// How long the run goes on after that. It ends earlier if, after the heal, nobody wants
+    /// anything any more.
+    pub duration: Span,
+    /// How long after the heal a request may still wait.
+    pub patience_after_heal: Span,
+    /// Whether to end at the first violation.
+    pub stop_at_violation: bool,
+    /// Whether to keep the history; it grows with the run.
+    pub keep_history: bool,
+}
+
+impl RunConfig {
+    /// A run without faults, of n replicas on n hosts, for a minute.
+    #[must_use]
+    pub fn new(seed: u64, replicas: usize, network: Network, workload: Workload) -> Self {
+        Self {
+            seed,
+            replicas,
+            hosts: replicas,
+            network,
+            clocks: Clocks::default(),
+            workload,
+            faults: FaultPlan::default(),
+            script: None,
+            disks: true,
+            warmup: Span::ZERO,
+            duration: Span::from_secs(60),
+            patience_after_heal: Span::from_secs(60),
+            stop_at_violation: false,
+            keep_history: false,
+        }
+    }
+
+    /// Who is who in this run.
+    #[must_use]
+    pub const fn roster(&self) -> Roster {
+        Roster { hosts: self.hosts, replicas: self.replicas }
+    }
+
+    /// What oracles may know of this run.
+    #[must_use]
+    pub fn setting(&self) -> Setting {
+        let work = &self.workload;
+        let strange = work.crash.probability > 0.0 || work.overstay.probability > 0.0;
+        let faulty = strange
+            || !self.network.is_reliable()
+            || !self.faults.is_empty()
+            || self.script.is_some()
+            || self.clocks != Clocks::default();
+        Setting {
+            replicas: self.replicas,
+            one_way_worst: self.network.latency.worst(),
+            faulty,
+            patience_after_heal: self.patience_after_heal,
+        }
+    }
+
+    /// When measuring begins.
+    #[must_use]
+    pub fn measured_from(&self) -> TrueTime {
+        TrueTime(0) + self.warmup
+    }
+
+    /// When the run ends at the latest.
+    #[must_use]
+    pub fn end(&self) -> TrueTime {
+        self.measured_from() + self.duration
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What oracles objected to.
+    pub violations: Vec<Violation>,
+    /// Where the messages went.
+    pub ledger: Ledger,
+    /// What the protocol noted, by its words.
+    pub notes: BTreeMap<String, u64>,
+    /// Faults that happened, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Entries into critical sections, in all.
+    pub entries: u64,
+    /// Entries while measuring.
+    pub entries_measured: u64,
+    /// Entries per second while measuring.
+    pub throughput_per_s: f64,
+    /// How long those who entered while measuring had waited.
+    pub waits: Histogram,
+    /// Events of the simulation.
+    pub events: u64,
+    /// Messages handed to protocols.
+    pub delivered: u64,
+    /// When the run ended.
+    pub end: TrueTime,
+    /// A fingerprint of everything that happened.
+    pub digest: u64,
+    /// The history, if it was to be kept.
+    pub history: Option<Vec<Record>>,
+}
+
+/// Runs a protocol. `make` gives a peer its protocol, anew for each life.
+pub fn run<P: LockProtocol>(
+    config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
+) -> Outcome {
+    run_watched(config, make, oracles, &mut Blind)
+}
+
+/// Like [`run`], with somebody watching.
+pub fn run_watched<P: LockProtocol, W: Watch>(
+    config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>], watch: &mut W,
+) -> Outcome {
+    let journal = Journal::new(oracles, config.keep_history);
+    let mut world = World::new(config, &make, journal, watch);
+    if config.hosts > 0 {
+        world.ensure_peer(config.hosts - 1);
+    }
+    world.people();
+    world.plan();
+    let end = world.run(config.end());
+    outcome(world, end)
+}
+
+fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime) -> Outcome {
+    for event in world.queue.rest() {
+        if let Event::Deliver { kind, .. } = event {
+            world.tally.row(*kind).in_flight += 1;
+        }
+    }
+    for mail in world.peers.iter().flat_map(|peer| &peer.mailbox) {
+        world.tally.row(mail.kind).in_flight += 1;
+    }
+    let notes = world.notes.by_name();
+    let mut ledger = world.tally.ledger();
+    ledger.unasked_grants = notes.get(UNASKED_GRANT).copied().unwrap_or(0);
+    let verdict = world.journal.finish(end, &ledger);
+    let measured = end.since(world.config.measured_from()).as_secs_f64();
+    Outcome {
+        violations: verdict.violations,
+        ledger,
+        notes,
+        faults: world.faults,
+        entries: world.entries,
+        entries_measured: world.entries_measured,
+        throughput_per_s: world.entries_measured as f64 / measured.max(1e-6),
+        waits: world.waits,
+        events: world.events,
+        delivered: world.delivered,
+        end,
+        digest: verdict.digest,
+        history: verdict.history,
+    }
+}
+
+/// What a protocol notes when a replica gives its vote to somebody from its queue, unasked: the
+/// message accounting counts on it.
+pub const UNASKED_GRANT: &str = "unasked grant";

@@ -1,0 +1,320 @@
+//! The engine: peers, a network and an event queue in true time.
+//!
+//! ```text
+//!   queue ──event──► deliver / fire / user / fault ──input──► protocol ──effects──► queue
+//! ```
+//!
+//! A run is repeatable bit for bit: events of one instant come in the order in which they were
+//! scheduled, every random number comes from a stream split from the run's seed, and no hash map is
+//! ever iterated.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use sigmalock_core::{
+    Birth, CallId, Context, Effect, Input, LocalTime, LockReply, LockRequest, Message, PeerId,
+    Protocol,
+};
+
+use crate::history::{TrueTime, What};
+use crate::journal::Journal;
+use crate::measure::{Histogram, Tally};
+use crate::network::{End, Wires};
+use crate::notes::Notes;
+use crate::peer::{Around, Mail, Peer};
+use crate::queue::Queue;
+use crate::rng::Rng;
+use crate::roster::Roster;
+use crate::run::RunConfig;
+use crate::users::{UserEvent, Users};
+use crate::watch::Watch;
+
+/// A protocol that the simulator can run: any that is asked and answers as locks are.
+pub trait LockProtocol: Protocol<Request = LockRequest, Reply = LockReply> {}
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>> LockProtocol for P {}
+
+/// What can happen next.
+pub(crate) enum Event<P: Protocol> {
+    /// A message arrives.
+    Deliver { from: u32, to: u32, kind: u8, message: P::Message },
+    /// A peer's earliest timer is due, unless superseded.
+    Alarm { peer: u32, number: u32 },
+    /// A user does something.
+    User(UserEvent),
+    /// An open arrival.
+    Arrival,
+    /// A fault of the plan.
+    Planned(u32),
+    /// A step of the script.
+    Scripted(u32),
+    /// A peer that a user's errand crashed comes back.
+    Return { peer: u32 },
+    /// A host's memory ends.
+    LifeEnds { peer: u32 },
+    /// A pause ends, unless it was made longer.
+    Wake { peer: u32 },
+    /// All peers hear that one went down or came up.
+    Hint { about: PeerId, up: bool },
+    /// The faults are over.
+    Heal,
+}
+
+/// So many events at one instant mean that a protocol keeps itself busy without time passing.
+const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
+
+pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
+    pub(crate) config: &'a RunConfig,
+    pub(crate) make: &'a dyn Fn(PeerId) -> P,
+    pub(crate) now: TrueTime,
+    pub(crate) queue: Queue<Event<P>>,
+    pub(crate) peers: Vec<Peer<P>>,
+    pub(crate) roster: Roster,
+    pub(crate) wires: Wires,
+    pub(crate) users: Users,
+    pub(crate) journal: Journal<'a>,
+    pub(crate) watch: &'a mut W,
+    pub(crate) tally: Tally,
+    pub(crate) notes: Notes<P::Note>,
+    pub(crate) faults: BTreeMap<&'static str, u64>,
+    pub(crate) rng: Rng,
+    pub(crate) healed: bool,
+    pub(crate) events: u64,
+    pub(crate) delivered: u64,
+    pub(crate) entries: u64,
+    pub(crate) entries_measured: u64,
+    pub(crate) waits: Histogram,
+    effects: Vec<Effect<P>>,
+}
+
+impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
+    pub(crate) fn new(
+        config: &'a RunConfig, make: &'a dyn Fn(PeerId) -> P, journal: Journal<'a>,
+        watch: &'a mut W,
+    ) -> Self {
+        let script = config.script.clone().unwrap_or_default();
+        Self {
+            config,
+            make,
+            now: TrueTime(0),
+            queue: Queue::new(),
+            peers: Vec::new(),
+            roster: config.roster(),
+            wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
+            users: Users::new(&config.workload, config.seed),
+            journal,
+            watch,
+            tally: Tally::default(),
+            notes: Notes::new(),
+            faults: BTreeMap::new(),
+            rng: Rng::split(config.seed, 0x776f_726c),
+            healed: false,
+            events: 0,
+            delivered: 0,
+            entries: 0,
+            entries_measured: 0,
+            waits: Histogram::default(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// Runs until `end`, or until all are content after the heal. Returns when that was.
+    pub(crate) fn run(&mut self, end: TrueTime) -> TrueTime {
+        let mut at_this_instant = 0;
+        while let Some((at, event)) = self.queue.pop(end) {
+            at_this_instant = if at == self.now { at_this_instant + 1 } else { 0 };
+            self.now = at;
+            self.events += 1;
+            self.step(event);
+            if at_this_instant > EVENTS_PER_INSTANT_MAX {
+                let sentence = "time stands still: a protocol keeps itself busy".to_owned();
+                self.journal.object("engine", at, sentence);
+                return at;
+            }
+            if self.healed && self.users.are_content() {
+                return at;
+            }
+            if self.config.stop_at_violation && self.journal.violated() {
+                return at;
+            }
+        }
+        end
+    }
+
+    #[inline]
+    fn step(&mut self, event: Event<P>) {
+        match event {
+            Event::Deliver { from, to, kind, message } => self.deliver(from, to, kind, message),
+            Event::Alarm { peer, number } => self.fire(peer as usize, number),
+            Event::User(event) => self.on_user(event),
+            Event::Arrival => self.on_arrival(),
+            Event::Planned(index) => self.on_planned(index as usize),
+            Event::Scripted(index) => self.on_scripted(index as usize),
+            Event::Return { peer } => self.on_return(peer as usize),
+            Event::LifeEnds { peer } => self.on_life_ends(peer as usize),
+            Event::Wake { peer } => self.on_wake(peer as usize),
+            Event::Hint { about, up } => self.on_hint(about, up),
+            Event::Heal => self.heal(),
+        }
+    }
+
+    /// Gives a protocol an input and carries out its effects.
+    #[inline]
+    pub(crate) fn input(&mut self, index: usize, input: Input<P>) {
+        let peer = &mut self.peers[index];
+        let Some(protocol) = &mut peer.protocol else { return };
+        let local = peer.clocks.clock.read(self.now);
+        let wall = peer.clocks.wall(self.now);
+        let mut around = Around { wall, rng: &mut peer.rng, roster: self.roster };
+        let mut effects = mem::take(&mut self.effects);
+        protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
+        let mut timers_changed = false;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { to, message } => self.send(index, to, message),
+                Effect::SetTimer { timer, at } => {
+                    self.peers[index].timers.set(timer, at);
+                    timers_changed = true;
+                }
+                Effect::CancelTimer(timer) => self.peers[index].timers.cancel(&timer),
+                Effect::Persist { key, value } => self.persist(index, key, value),
+                Effect::Reply { id, reply } => self.reply(index, id, reply),
+                Effect::Note(note) => {
+                    self.watch.on_note(self.now, self.roster.id(index), &note);
+                    self.notes.add(&note);
+                }
+            }
+        }
+        self.effects = effects;
+        if timers_changed {
+            self.arm(index);
+        }
+    }
+
+    fn persist(&mut self, index: usize, key: P::DurableKey, value: Option<P::Durable>) {
+        let disk = &mut self.peers[index].disk;
+        match value {
+            Some(value) => disk.insert(key, value),
+            None => disk.remove(&key),
+        };
+    }
+
+    fn reply(&mut self, index: usize, call: CallId, reply: LockReply) {
+        self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
+        self.on_reply(index, call, reply);
+    }
+
+    #[inline]
+    fn send(&mut self, from: usize, to: PeerId, message: P::Message) {
+        let kind_name = message.kind();
+        let kind = self.tally.place(kind_name);
+        let row = self.tally.row(kind);
+        row.sent += 1;
+        row.sent_bytes += message.size_bytes() as u64;
+        let ends =
+            (self.roster.id(from), self.roster.index(to).filter(|to| *to < self.peers.len()));
+        let (from_id, Some(to_index)) = ends else {
+            self.watch.on_send(self.now, ends.0, to, &message, None);
+            self.tally.row(kind).lost += 1;
+            return;
+        };
+        let from_end = End { index: from, id: from_id };
+        let to_end = End { index: to_index, id: to };
+        let fate = self.wires.fate(self.now, from_end, to_end, kind_name);
+        self.watch.on_send(self.now, from_id, to, &message, fate.arrives);
+        let (from, to_index) = (from as u32, to_index as u32);
+        if let Some(copy) = fate.copy {
+            self.watch.on_copy(self.now, from_id, to, copy);
+            self.tally.row(kind).duplicated += 1;
+            let message = message.clone();
+            self.queue.push(copy, Event::Deliver { from, to: to_index, kind, message });
+        }
+        match fate.arrives {
+            Some(at) => self.queue.push(at, Event::Deliver { from, to: to_index, kind, message }),
+            None => self.tally.row(kind).lost += 1,
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, from: u32, to: u32, kind: u8, message: P::Message) {
+        let peer = &mut self.peers[to as usize];
+        if peer.protocol.is_none() {
+            self.tally.row(kind).lost += 1;
+        } else if peer.paused_until.is_some() {
+            peer.mailbox.push(Mail { from, kind, message });
+        } else {
+            self.hand_over(from, to, kind, message);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hand_over(&mut self, from: u32, to: u32, kind: u8, message: P::Message) {
+        self.tally.row(kind).delivered += 1;
+        self.delivered += 1;
+        self.journal.deliver(self.now, from, to, kind);
+        let from = self.roster.id(from as usize);
+        self.watch.on_deliver(self.now, from, self.roster.id(to as usize), &message);
+        self.input(to as usize, Input::Receive { from, message });
+    }
+
+    /// Sees to it that the peer's earliest timer has its entry in the queue.
+    fn arm(&mut self, index: usize) {
+        let peer = &mut self.peers[index];
+        let Some(next) = peer.timers.next() else { return };
+        if next >= peer.alarm.set_for || peer.paused_until.is_some() {
+            return;
+        }
+        peer.alarm.number = peer.alarm.number.wrapping_add(1);
+        peer.alarm.set_for = next;
+        let at = peer.clocks.clock.when(next).max(self.now);
+        let event = Event::Alarm { peer: index as u32, number: peer.alarm.number };
+        self.queue.push(at, event);
+    }
+
+    fn fire(&mut self, index: usize, number: u32) {
+        let peer = &mut self.peers[index];
+        if peer.alarm.number == number && peer.paused_until.is_none() {
+            peer.alarm.set_for = LocalTime::NEVER;
+            self.fire_due(index);
+        }
+    }
+
+    /// Fires what is due now. A timer that a protocol sets for now or the past while this goes on
+    /// is due in another event, so that a restless protocol cannot stop the world in here.
+    pub(crate) fn fire_due(&mut self, index: usize) {
+        let local = self.peers[index].clocks.clock.read(self.now);
+        let mut left = self.peers[index].timers.len();
+        while left > 0 {
+            let Some(timer) = self.peers[index].timers.pop_due(local) else { break };
+            self.input(index, Input::Fire(timer));
+            left -= 1;
+        }
+        self.arm(index);
+    }
+
+    /// The peer of this id, which begins its first life if it has none.
+    pub(crate) fn ensure_peer(&mut self, index: usize) {
+        while self.peers.len() <= index {
+            let at = self.peers.len();
+            let peer = Peer::new(self.roster.id(at), self.config.seed, self.config.clocks);
+            self.peers.push(peer);
+            self.start(at, Birth::First);
+        }
+    }
+
+    pub(crate) fn start(&mut self, index: usize, birth: Birth<P>) {
+        let id = self.roster.id(index);
+        // Ideal clocks are for stories, and stories count lives from one.
+        let scramble = self.config.clocks != Default::default();
+        let peer = &mut self.peers[index];
+        peer.be_born(scramble);
+        peer.protocol = Some((self.make)(id));
+        let incarnation = peer.incarnation;
+        self.record(What::Started(id));
+        self.input(index, Input::Start { incarnation, birth });
+    }
+
+    pub(crate) fn record(&mut self, what: What) {
+        let record = self.journal.record(self.now, what);
+        self.watch.on_record(&record);
+    }
+}

@@ -1,0 +1,47 @@
+//! Developer commands: `cargo xtask` without arguments lists them.
+
+mod picture;
+mod step;
+mod suite;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  test [--quick]   everything that must hold: format, lints, documentation, tests, fixed-seed simulation
+                   (--quick leaves the simulation out)
+  bench            messages per second that the simulator delivers on one core
+  bless            write the scenario transcripts anew, to be read and committed
+  picture          draw docs/throughput.svg from a fresh `lab sweep`";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
+    std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => suite::test(false),
+        ["test", "--quick"] => suite::test(true),
+        ["bench"] => suite::bench(),
+        ["bless"] => suite::bless(),
+        ["picture"] => picture::draw(),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => bail!("there is no command `{}`\n\n{USAGE}", arguments.join(" ")),
+    }
+}

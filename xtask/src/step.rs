@@ -1,0 +1,95 @@
+//! A named command, timed, with the line that repeats it.
+
+use std::fmt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// One thing that must succeed.
+pub(crate) struct Step {
+    name: String,
+    line: String,
+    environment: Vec<(&'static str, &'static str)>,
+}
+
+impl Step {
+    /// `line` is split at white space; nothing in it is quoted.
+    pub(crate) fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
+        Self { name: name.into(), line: line.into(), environment: Vec::new() }
+    }
+
+    /// With an environment variable set.
+    pub(crate) fn with(mut self, key: &'static str, value: &'static str) -> Self {
+        self.environment.push((key, value));
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self) -> Result<()> {
+        eprintln!("\n── {} ── {self}", self.name);
+        let status = self.command()?.status().with_context(|| format!("cannot start `{self}`"))?;
+        if !status.success() {
+            bail!("step `{}` failed ({status}); to repeat it:\n  {self}", self.name);
+        }
+        Ok(())
+    }
+
+    /// Runs it and returns what it printed on stdout.
+    pub(crate) fn output(&self) -> Result<String> {
+        let output = self
+            .command()?
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot start `{self}`"))?;
+        if !output.status.success() {
+            bail!("step `{}` failed ({}); to repeat it:\n  {self}", self.name, output.status);
+        }
+        String::from_utf8(output.stdout).context("its output is not UTF-8")
+    }
+
+    fn command(&self) -> Result<Command> {
+        let mut words = self.line.split_whitespace();
+        let mut command = Command::new(words.next().context("an empty command line")?);
+        command.args(words).envs(self.environment.iter().copied());
+        Ok(command)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (key, value) in &self.environment {
+            write!(f, "{key}='{value}' ")?;
+        }
+        f.write_str(&self.line)
+    }
+}
+
+/// Runs steps until one fails, then says how long each took.
+pub(crate) fn run_all(steps: &[Step]) -> Result<()> {
+    let begin = Instant::now();
+    let mut times: Vec<(&str, Duration)> = Vec::new();
+    let mut outcome = Ok(());
+    for step in steps {
+        let begin = Instant::now();
+        outcome = step.run();
+        times.push((&step.name, begin.elapsed()));
+        if outcome.is_err() {
+            break;
+        }
+    }
+    eprintln!();
+    let width = times.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (index, (name, elapsed)) in times.iter().enumerate() {
+        let failed = outcome.is_err() && index + 1 == times.len();
+        let verdict = if failed { "FAILED" } else { "ok" };
+        eprintln!("  {name:width$}  {:>6.1} s  {verdict}", elapsed.as_secs_f64());
+    }
+    for step in &steps[times.len()..] {
+        eprintln!("  {:width$}  {:>8}  not run", step.name, "");
+    }
+    if outcome.is_ok() {
+        eprintln!("all {} steps passed in {:.0} s", times.len(), begin.elapsed().as_secs_f64());
+    }
+    outcome
+}

@@ -1,0 +1,77 @@
+//! What must hold before anything is published.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::step::{Step, run_all};
+
+/// The quorums that the fixed-seed simulation visits, and how many seeds at each.
+const TORTURE: [(u16, u16, u32); 4] = [(3, 2, 2_000), (5, 3, 2_000), (9, 6, 1_000), (32, 24, 200)];
+
+/// Everything, in the order in which it is quickest to fail.
+///
+/// There is no step for `no_std`: `core` and `protocols` say `#![no_std]`, so every build of them is
+/// that check.
+pub(crate) fn test(quick: bool) -> Result<()> {
+    prepare()?;
+    let mut steps = vec![
+        Step::new("format", "cargo fmt --all --check"),
+        Step::new("lints", "cargo clippy --workspace --all-targets --quiet -- -D warnings"),
+        Step::new(
+            "documentation",
+            "cargo doc --workspace --no-deps --document-private-items --quiet",
+        )
+        .with("RUSTDOCFLAGS", "-D warnings"),
+        Step::new("tests", "cargo test --workspace --quiet"),
+    ];
+    if !quick {
+        steps.push(Step::new("release build", "cargo build --release --quiet"));
+        for (n, m, seeds) in TORTURE {
+            steps.push(Step::new(
+                format!("torture {n}/{m}"),
+                format!(
+                    "cargo run --release --quiet -- lab torture --protocol all --n {n} --m {m} --seeds 0..{seeds}"
+                ),
+            ));
+        }
+        steps.push(Step::new("mutants", "cargo run --release --quiet -- lab mutants"));
+    }
+    run_all(&steps)
+}
+
+/// How fast the simulator is.
+pub(crate) fn bench() -> Result<()> {
+    Step::new("bench", "cargo bench --package sigmalock-sim").run()
+}
+
+/// Accepts the transcripts as they are now.
+pub(crate) fn bless() -> Result<()> {
+    Step::new("bless", "cargo test --package sigmalock-sim --test scenarios --quiet")
+        .with("SIGMALOCK_BLESS", "1")
+        .run()
+}
+
+/// Installs the two cargo components the steps need, where rustup can; says how, where it cannot.
+fn prepare() -> Result<()> {
+    for component in ["rustfmt", "clippy"] {
+        let subcommand = if component == "rustfmt" { "fmt" } else { component };
+        if succeeds("cargo", &[subcommand, "--version"]) {
+            continue;
+        }
+        eprintln!("{component} is missing; asking rustup for it");
+        if !succeeds("rustup", &["component", "add", component]) {
+            bail!(
+                "{component} is missing and rustup could not add it; install it with \
+                 `rustup component add {component}` or your system's package manager"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let quiet =
+        Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    quiet.is_ok_and(|status| status.success())
+}
