@@ -30,8 +30,8 @@ enum Command {
 }
 
 impl Cli {
-    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        match self.command {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        match &self.command {
             Command::Lab(lab) => lab.run(),
         }
     }
@@ -41,19 +41,27 @@ impl Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Replicas {
     /// Replicas that guard each lock
-    #[arg(long, value_name = "N", default_value = "9", requires = "m", value_parser = replica_count)]
+    #[arg(long, value_name = "N", requires = "m", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
-    n: u16,
+    n: Option<u16>,
     /// Votes that win it: more than half of N
-    #[arg(long, value_name = "M", default_value = "6", requires = "n", value_parser = replica_count)]
+    #[arg(long, value_name = "M", requires = "n", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
-    m: u16,
+    m: Option<u16>,
 }
 
 impl Replicas {
-    pub(crate) fn quorum(&self) -> Result<Quorum, BadParameters> {
-        let (n, m) = (self.n, self.m);
-        Quorum::new(n, m).map_err(|why| BadParameters(format!("--n {n} --m {m}: {why}")))
+    /// What was asked for, if anything was.
+    pub(crate) fn quorum(&self) -> Result<Option<Quorum>, BadParameters> {
+        let (Some(n), Some(m)) = (self.n, self.m) else { return Ok(None) };
+        let quorum = Quorum::new(n, m);
+        quorum.map(Some).map_err(|why| BadParameters(format!("--n {n} --m {m}: {why}")))
+    }
+
+    /// What was asked for, or 6 of 9.
+    pub(crate) fn quorum_or_default(&self) -> Result<Quorum, BadParameters> {
+        let default = Quorum::new(9, 6).map_err(|why| BadParameters(why.to_string()))?;
+        Ok(self.quorum()?.unwrap_or(default))
     }
 }
 
@@ -66,8 +74,9 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn count(&self) -> NonZeroUsize {
-        self.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+    pub(crate) fn count(&self) -> usize {
+        let cores = || std::thread::available_parallelism().ok();
+        self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)
     }
 }
 
@@ -158,6 +167,15 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     match span(text)? {
         Span::ZERO => Err("this duration must be longer than nothing".to_owned()),
         span => Ok(span),
+    }
+}
+
+/// Two durations, the first not longer than the second.
+pub(crate) fn span_range(text: &str) -> Result<(Span, Span), String> {
+    let (low, high) = text.split_once("..").ok_or("this is a range of durations, LOW..HIGH")?;
+    match (span(low)?, span(high)?) {
+        (low, high) if low <= high => Ok((low, high)),
+        _ => Err("this range of durations runs backwards".to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 mod args;
 mod lab;
 mod outcome;
+mod parallel;
 mod progress;
 mod table;
 

@@ -38,6 +38,10 @@ const BAD: &[(&str, &str)] = &[
         "lab torture --variant new",
         "--variant new: there is no such variant; there are: literal, shipped",
     ),
+    (
+        "lab torture --protocol strawman --mutant grants-twice",
+        "--mutant grants-twice: only the shipped sigma has mutants, not shipped strawman",
+    ),
     // Seeds.
     ("lab torture --seeds 7", "--seeds 7: seeds are given as a range A..B, B not included"),
     ("lab torture --seeds 7..7", "--seeds 7..7: this range of seeds is empty; B is not included"),
@@ -74,6 +78,14 @@ const BAD: &[(&str, &str)] = &[
         "lab sweep --rate 1 --replica-life 0s",
         "--replica-life 0s: this duration must be longer than nothing",
     ),
+    (
+        "lab sweep --rate 1 --back-off 5s",
+        "--back-off 5s: this is a range of durations, LOW..HIGH",
+    ),
+    (
+        "lab sweep --rate 1 --back-off 5s..1s",
+        "--back-off 5s..1s: this range of durations runs backwards",
+    ),
     // Delays.
     (
         "lab sweep --rate 1 --latency 100ms",
@@ -86,6 +98,19 @@ const BAD: &[(&str, &str)] = &[
          the smaller",
     ),
 ];
+
+#[test]
+fn an_unknown_mutant_is_answered_with_those_there_are() {
+    let ran = sigmalock("lab torture --protocol sigma --mutant nobody");
+    let (given, known) = ran.stderr.split_once("; there are: ").expect(&ran.stderr);
+    assert_eq!(given, "sigmalock: --mutant nobody: there is no mutant `nobody`");
+    let listed = sigmalock("lab mutants --list").stdout;
+    assert_eq!(
+        known.trim_end().split(", ").collect::<Vec<_>>(),
+        listed.lines().collect::<Vec<_>>()
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+}
 
 #[test]
 fn every_bad_parameter_gets_its_sentence_and_exit_code_2() {

@@ -4,6 +4,7 @@ use sigmalock_core::{Birth, Input, PeerId, Span};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
+use crate::peer::Mail;
 use crate::script::Action;
 use crate::watch::Watch;
 use crate::world::{Event, LockProtocol, World};
@@ -18,6 +19,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         for (index, step) in config.script.iter().flat_map(|script| &script.steps).enumerate() {
             self.queue.push(step.at, Event::Scripted(index as u32));
         }
+        self.queue.push(config.measured_from(), Event::Measure);
         if let Some(at) = config.faults.heal_at {
             self.queue.push(at, Event::Heal);
         }
@@ -140,6 +142,13 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.queue.push(self.now + down, Event::Return { peer: index as u32 });
     }
 
+    pub(crate) fn sleep_for_a_while(&mut self, index: usize) {
+        if !self.healed {
+            let span = self.config.workload.asleep.draw(&mut self.rng);
+            self.apply(&Fault::Pause { peer: self.roster.id(index), span });
+        }
+    }
+
     pub(crate) fn on_return(&mut self, index: usize) {
         let memory = if index < self.roster.hosts { Memory::Disk } else { Memory::None };
         self.apply(&Fault::Restart { peer: self.roster.id(index), memory });
@@ -176,11 +185,19 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                 0 => self.fire_due(index),
                 1 => {
                     for mail in mailbox.take().into_iter().flatten() {
-                        self.hand_over(mail.from, index as u32, mail.kind, mail.message);
+                        self.open(index, mail);
                     }
                 }
                 _ => deferred.take().into_iter().flatten().for_each(|deed| self.on_user(deed)),
             }
+        }
+    }
+
+    fn open(&mut self, index: usize, mail: Mail<P::Message>) {
+        if self.now.since(mail.came) > self.config.mail_max {
+            self.tally.row(mail.kind).lost += 1;
+        } else {
+            self.hand_over(mail.from, index as u32, mail.kind, mail.message);
         }
     }
 

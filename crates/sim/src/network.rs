@@ -62,13 +62,12 @@ pub(crate) struct End {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fate {
     pub(crate) arrives: Option<TrueTime>,
-    /// `Some(None)`: a copy was made and lost.
     pub(crate) copy: Option<TrueTime>,
 }
 
-/// A peer's message to itself takes no network, but never no time: a world in which time stands
-/// still could run for ever.
-const TO_SELF: Span = Span::from_micros(1);
+/// What a peer's message to itself takes, about as long as over a loopback interface. Never no time:
+/// a world in which time stands still could run for ever.
+const TO_SELF: Span = Span::from_micros(50);
 
 /// The network at work.
 pub(crate) struct Wires {
@@ -124,10 +123,8 @@ impl Wires {
         if !self.cuts.is_empty() && self.cuts.iter().any(|cut| cut.stops(from.id, to.id)) {
             return Fate::default();
         }
-        if !self.rules.is_empty() {
-            if let Some(effect) = self.ruled(from.id, to.id, kind) {
-                return self.apply_rule(effect, now, from, to);
-            }
+        if let Some(effect) = self.ruled(from.id, to.id, kind) {
+            return self.apply_rule(effect, now, from, to);
         }
         let mut fate = Fate::default();
         if !self.rng.chance(self.model.loss) {

@@ -37,6 +37,7 @@ pub(crate) struct Peer<P: Protocol> {
 pub(crate) struct Mail<M> {
     pub(crate) from: u32,
     pub(crate) kind: u8,
+    pub(crate) came: TrueTime,
     pub(crate) message: M,
 }
 

@@ -38,6 +38,9 @@ pub struct RunConfig {
     pub script: Option<Script>,
     /// Whether peers have disks; if not, every restart is one without memory.
     pub disks: bool,
+    /// So long do messages wait for a peer that stands still; then the driver drops them, as it
+    /// must for a protocol that counts on old messages not to turn up.
+    pub mail_max: Span,
     /// What happens before this is not measured.
     pub warmup: Span,
     /// How long the run goes on after that. It ends earlier if, after the heal, nobody wants
@@ -45,6 +48,8 @@ pub struct RunConfig {
     pub duration: Span,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
+    /// A run that takes more events than this is out of control, which is a violation.
+    pub events_max: u64,
     /// Whether to end at the first violation.
     pub stop_at_violation: bool,
     /// Whether to keep the history; it grows with the run.
@@ -65,9 +70,11 @@ impl RunConfig {
             faults: FaultPlan::default(),
             script: None,
             disks: true,
+            mail_max: Span::from_secs(20),
             warmup: Span::ZERO,
             duration: Span::from_secs(60),
             patience_after_heal: Span::from_secs(60),
+            events_max: u64::MAX,
             stop_at_violation: false,
             keep_history: false,
         }
@@ -79,11 +86,11 @@ impl RunConfig {
         Roster { hosts: self.hosts, replicas: self.replicas }
     }
 
-    /// What oracles may know of this run.
+    /// What oracles may know of this run, if the protocol keeps a queue or if it does not.
     #[must_use]
-    pub fn setting(&self) -> Setting {
+    pub fn setting(&self, queues: bool) -> Setting {
         let work = &self.workload;
-        let strange = work.crash.probability > 0.0 || work.overstay.probability > 0.0;
+        let strange = [work.crash, work.sleep, work.overstay].iter().any(|habit| habit.probability > 0.0);
         let faulty = strange
             || !self.network.is_reliable()
             || !self.faults.is_empty()
@@ -93,6 +100,7 @@ impl RunConfig {
             replicas: self.replicas,
             one_way_worst: self.network.latency.worst(),
             faulty,
+            queues,
             patience_after_heal: self.patience_after_heal,
         }
     }
@@ -125,6 +133,8 @@ pub struct Outcome {
     pub entries: u64,
     /// Entries while measuring.
     pub entries_measured: u64,
+    /// Messages sent while measuring.
+    pub sent_measured: u64,
     /// Entries per second while measuring.
     pub throughput_per_s: f64,
     /// How long those who entered while measuring had waited.
@@ -173,6 +183,7 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
         world.tally.row(mail.kind).in_flight += 1;
     }
     let notes = world.notes.by_name();
+    let sent_measured = world.tally.sent() - world.sent_before;
     let mut ledger = world.tally.ledger();
     ledger.unasked_grants = notes.get(UNASKED_GRANT).copied().unwrap_or(0);
     let verdict = world.journal.finish(end, &ledger);
@@ -184,6 +195,7 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
         faults: world.faults,
         entries: world.entries,
         entries_measured: world.entries_measured,
+        sent_measured,
         throughput_per_s: world.entries_measured as f64 / measured.max(1e-6),
         waits: world.waits,
         events: world.events,
@@ -194,6 +206,7 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
     }
 }
 
-/// What a protocol notes when a replica gives its vote to somebody from its queue, unasked: the
-/// message accounting counts on it.
-pub const UNASKED_GRANT: &str = "unasked grant";
+/// What a protocol notes when a replica gives its vote to somebody from its queue without being
+/// asked, if it uses the same kind of message for that as for answers: the accounting oracle counts
+/// answers, and has to know.
+pub const UNASKED_GRANT: &str = "gave the vote to the next in the queue";

@@ -59,6 +59,7 @@ pub(crate) enum Deed {
     AskKindly,
     Cancel,
     Leave,
+    Sleep,
     Crash,
 }
 
@@ -158,12 +159,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     fn schedule_arrival(&mut self) {
-        if let Arrivals::Poisson { per_s, .. } = self.config.workload.arrivals {
-            if per_s > 0.0 && !self.healed {
-                let mean = Span::from_micros((1e6 / per_s) as u64);
-                let at = self.now + self.users.rng.exponential(mean);
-                self.queue.push(at, Event::Arrival);
-            }
+        let Arrivals::Poisson { per_s, .. } = self.config.workload.arrivals else { return };
+        if per_s > 0.0 && !self.healed {
+            let mean = Span::from_micros((1e6 / per_s) as u64);
+            let at = self.now + self.users.rng.exponential(mean);
+            self.queue.push(at, Event::Arrival);
         }
     }
 
@@ -209,6 +209,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             }
             Deed::Cancel => self.cancel(event.user),
             Deed::Leave => self.leave(event.user),
+            Deed::Sleep => self.sleep_for_a_while(index),
             Deed::Crash => self.crash_for_a_while(index),
         }
     }
@@ -243,6 +244,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.record(What::Asked { request, name: name.clone(), forever });
         if let Some(after) = errand.cancel_after {
             self.schedule(user, after, Deed::Cancel);
+        }
+        if let Some(after) = errand.sleep_after {
+            self.schedule(user, after, Deed::Sleep);
         }
         let acquire = Acquire { name, ttl: errand.ttl, patience: errand.patience };
         self.request(index, call, LockRequest::Acquire(acquire));

@@ -128,6 +128,10 @@ pub struct Workload {
     pub cancel: Habit,
     /// Holders that do not listen when their lock is lost, and write once more so much later.
     pub overstay: Habit,
+    /// Clients whose peer stands still, so long after they asked, whatever they do then.
+    pub sleep: Habit,
+    /// For how long.
+    pub asleep: Length,
     /// Holders whose peer crashes, so long after they entered.
     pub crash: Habit,
     /// How long such a peer stays down.
@@ -147,6 +151,8 @@ impl Workload {
             patience: PatienceMix::FOREVER,
             cancel: Habit::NEVER,
             overstay: Habit::NEVER,
+            sleep: Habit::NEVER,
+            asleep: Length::ZERO,
             crash: Habit::NEVER,
             down: Length::Constant(Span::from_secs(1)),
         }
@@ -160,6 +166,7 @@ impl Workload {
         if !kind {
             errand.cancel_after = self.cancel.draw(rng);
             errand.overstay = self.overstay.draw(rng);
+            errand.sleep_after = self.sleep.draw(rng);
             errand.crash_after = self.crash.draw(rng);
         }
         errand
@@ -179,6 +186,8 @@ pub struct Errand {
     pub cancel_after: Option<Span>,
     /// It ignores that its lock is lost, and writes and leaves so much later.
     pub overstay: Option<Span>,
+    /// Its peer stands still for a while, so long after it asked.
+    pub sleep_after: Option<Span>,
     /// Its peer crashes so long after it entered, if it is still inside.
     pub crash_after: Option<Span>,
 }
@@ -187,6 +196,6 @@ impl Errand {
     /// A client that stays inside until told to leave and does nothing strange.
     #[must_use]
     pub const fn new(ttl: Span, patience: Patience) -> Self {
-        Self { ttl, patience, inside: None, cancel_after: None, overstay: None, crash_after: None }
+        Self { ttl, patience, inside: None, cancel_after: None, overstay: None, sleep_after: None, crash_after: None }
     }
 }

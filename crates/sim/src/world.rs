@@ -57,10 +57,12 @@ pub(crate) enum Event<P: Protocol> {
     Hint { about: PeerId, up: bool },
     /// The faults are over.
     Heal,
+    /// From here on things are measured.
+    Measure,
 }
 
 /// So many events at one instant mean that a protocol keeps itself busy without time passing.
-const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
+const EVENTS_PER_INSTANT_MAX: u32 = 200_000;
 
 pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     pub(crate) config: &'a RunConfig,
@@ -82,6 +84,7 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     pub(crate) delivered: u64,
     pub(crate) entries: u64,
     pub(crate) entries_measured: u64,
+    pub(crate) sent_before: u64,
     pub(crate) waits: Histogram,
     effects: Vec<Effect<P>>,
 }
@@ -112,6 +115,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             delivered: 0,
             entries: 0,
             entries_measured: 0,
+            sent_before: 0,
             waits: Histogram::default(),
             effects: Vec::new(),
         }
@@ -124,20 +128,39 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             at_this_instant = if at == self.now { at_this_instant + 1 } else { 0 };
             self.now = at;
             self.events += 1;
-            self.step(event);
             if at_this_instant > EVENTS_PER_INSTANT_MAX {
-                let sentence = "time stands still: a protocol keeps itself busy".to_owned();
-                self.journal.object("engine", at, sentence);
+                self.object_to_standstill(&event);
                 return at;
             }
+            self.step(event);
             if self.healed && self.users.are_content() {
                 return at;
             }
-            if self.config.stop_at_violation && self.journal.violated() {
+            if self.events > self.config.events_max {
+                let sentence = format!("{} events and no end", self.events);
+                self.journal.object("engine", at, sentence);
+            }
+            let enough = self.config.stop_at_violation || self.events > self.config.events_max;
+            if enough && self.journal.violated() {
                 return at;
             }
         }
         end
+    }
+
+    fn object_to_standstill(&mut self, event: &Event<P>) {
+        let busy = match event {
+            Event::Alarm { peer, .. } => {
+                let id = self.roster.id(*peer as usize);
+                let timers = &self.peers[*peer as usize].timers;
+                format!("{id} fires and sets timers in one instant, for ever: {timers:?}")
+            }
+            Event::Deliver { to, message, .. } => {
+                format!("{} gets messages without end: {message}", self.roster.id(*to as usize))
+            }
+            _ => "something happens without end".to_owned(),
+        };
+        self.journal.object("engine", self.now, format!("time stands still: {busy}"));
     }
 
     #[inline]
@@ -154,6 +177,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             Event::Wake { peer } => self.on_wake(peer as usize),
             Event::Hint { about, up } => self.on_hint(about, up),
             Event::Heal => self.heal(),
+            Event::Measure => self.sent_before = self.tally.sent(),
         }
     }
 
@@ -240,7 +264,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         if peer.protocol.is_none() {
             self.tally.row(kind).lost += 1;
         } else if peer.paused_until.is_some() {
-            peer.mailbox.push(Mail { from, kind, message });
+            peer.mailbox.push(Mail { from, kind, came: self.now, message });
         } else {
             self.hand_over(from, to, kind, message);
         }

@@ -16,7 +16,7 @@ pub(crate) enum Lab {
 }
 
 impl Lab {
-    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         match self {
             Self::Torture(torture) => torture.run(),
             Self::Sweep(sweep) => sweep.run(),

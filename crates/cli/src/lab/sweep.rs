@@ -1,20 +1,27 @@
 //! `lab sweep`: throughput, waiting times and message cost at chosen points.
 
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
 use clap::Args;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_sim::lab::sweep::{Load, Point, PointConfig};
 use sigmalock_sim::latency::Latency;
+use sigmalock_sim::subject::Subject;
+use sigmalock_sim::workload::Length;
 
 use crate::args::{self, Jobs, Replicas};
 use crate::outcome::{BadParameters, Verdict, after_help};
+use crate::parallel::in_parallel;
+use crate::progress::Progress;
+use crate::table::{Align, Table};
 
 /// Measures protocols at chosen loads: throughput, messages per entry, waiting times
 ///
-/// One run per protocol, variant and rate, on one lock. Delays are one-way. Without faults, theory is
-/// what a perfect hand-off would reach: one over the mean time in which the m-th of n votes travels
-/// from the old holder over its replica to the next.
+/// One run per protocol, variant and rate, on one lock. Delays are one-way. Theory is what a perfect
+/// hand-off reaches without faults: one over the mean time in which the m-th of n votes travels from
+/// the old holder over its replica to the next. Violations are counted, not judged: the exit code is 0.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Sweep {
@@ -68,6 +75,10 @@ pub(crate) struct Sweep {
     /// Mean time after which a replica loses its memory [default: never]
     #[arg(long, value_name = "DUR", value_parser = args::positive_span, allow_hyphen_values = true)]
     replica_life: Option<Span>,
+    /// How long losers of the strawman wait before they bid again [default: 0s..4s]
+    #[arg(long, value_name = "LOW..HIGH", value_parser = args::span_range)]
+    #[arg(allow_hyphen_values = true)]
+    back_off: Option<(Span, Span)>,
     /// The seed of all that is random
     #[arg(long, value_name = "S", default_value = "1", value_parser = args::seed)]
     #[arg(allow_hyphen_values = true)]
@@ -79,19 +90,94 @@ pub(crate) struct Sweep {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = "  \
   sigmalock lab sweep --protocol sigma,strawman --n 32 --m 24 --rate 1,2,5,10,20
   sigmalock lab sweep --n 32 --m 24 --latency uniform:0ms..200ms --rate 20 --json
   sigmalock lab sweep --variant literal,shipped --clients 10 --cs 100ms --loss 0.01";
 
 impl Sweep {
-    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let quorum = self.replicas.quorum()?;
-        if self.rate.is_empty() && self.clients.is_none() {
-            let why = "either --rate R[,R…] or --clients K is needed";
-            return Err(BadParameters(why.to_owned()).into());
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let points = self.points()?;
+        let progress = Progress::new(points.len() as u64, "points");
+        let mut rows = Vec::new();
+        in_parallel(&points, self.jobs.count(), PointConfig::measure, |measured| {
+            progress.step();
+            let (row, _) = measured.map_err(|why| BadParameters(why.to_string()))?;
+            if self.json {
+                let line = serde_json::to_string(&row)?;
+                progress.around(|| writeln!(io::stdout(), "{line}"))?;
+            }
+            rows.push(row);
+            anyhow::Ok(())
+        })?;
+        drop(progress);
+        if !self.json {
+            print_for_people(&mut io::stdout().lock(), &rows)?;
         }
-        println!("{self:?} {quorum:?}");
         Ok(Verdict::Holds)
     }
+
+    fn points(&self) -> Result<Vec<PointConfig>, BadParameters> {
+        let quorum = self.replicas.quorum_or_default()?;
+        let rates = self.rate.iter().map(|rate| Load::RatePerS(*rate));
+        let clients = self.clients.map(|clients| Load::Clients(clients.get()));
+        let loads: Vec<Load> = rates.chain(clients).collect();
+        if loads.is_empty() {
+            return Err(BadParameters("either --rate R[,R…] or --clients K is needed".to_owned()));
+        }
+        let mut points = Vec::new();
+        for protocol in &self.protocol {
+            for variant in &self.variant {
+                let mut subject = Subject::new(*protocol, *variant, quorum);
+                subject.tuning.back_off = self.back_off.unwrap_or(subject.tuning.back_off);
+                points.extend(loads.iter().map(|load| self.point(subject, *load)));
+            }
+        }
+        Ok(points)
+    }
+
+    fn point(&self, subject: Subject, load: Load) -> PointConfig {
+        let mut point = PointConfig::new(subject, self.latency, load, self.seed);
+        point.network.pairwise = self.pairwise;
+        point.network.fifo = self.fifo;
+        point.network.loss = self.loss;
+        point.network.duplication = self.dup;
+        point.inside = Length::Constant(self.cs);
+        point.warmup = self.warmup;
+        point.duration = self.duration;
+        point.replica_life = self.replica_life;
+        point
+    }
+}
+
+fn print_for_people(out: &mut dyn Write, rows: &[Point]) -> io::Result<()> {
+    let mut table = Table::new([
+        ("protocol", Align::Left),
+        ("variant", Align::Left),
+        ("requests/s", Align::Right),
+        ("entries/s", Align::Right),
+        ("theory", Align::Right),
+        ("messages/entry", Align::Right),
+        ("wait p50", Align::Right),
+        ("wait p99", Align::Right),
+        ("violations", Align::Right),
+    ]);
+    for row in rows {
+        table.row([
+            row.protocol.to_owned(),
+            row.variant.to_owned(),
+            row.rate_per_s.map_or_else(|| "closed".to_owned(), |rate| rate.to_string()),
+            format!("{:.2}", row.throughput_per_s),
+            format!("{:.2}", row.theory_per_s),
+            row.messages_per_entry.map_or_else(|| "-".to_owned(), |each| format!("{each:.1}")),
+            seconds(row.wait_p50_ms),
+            seconds(row.wait_p99_ms),
+            row.violations.to_string(),
+        ]);
+    }
+    table.print(out)
+}
+
+fn seconds(ms: f64) -> String {
+    format!("{:.2} s", ms / 1e3)
 }

@@ -1,12 +1,22 @@
 //! `lab torture`: many seeds, every fault, every oracle.
 
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use clap::Args;
-use sigmalock_protocols::catalogue::Variant;
+use indicatif::HumanCount;
+use serde::Serialize;
+use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
+use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Jobs, Protocols, Replicas};
-use crate::outcome::{Verdict, after_help};
+use crate::outcome::{BadParameters, Verdict, after_help};
+use crate::progress::Progress;
+use crate::table::{Align, Table};
 
 /// Runs a protocol under mixed faults, one run per seed, and lets every oracle look
 ///
@@ -20,12 +30,13 @@ pub(crate) struct Torture {
     /// A protocol, or `all`
     #[arg(long, value_name = "P", default_value = "all")]
     protocol: Protocols,
-    /// As published (literal) or with what it takes to survive (shipped)
+    /// As published (literal), or with what it takes to survive (shipped)
     #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
     variant: Variant,
+    /// Without these, each seed draws one of the usual sizes.
     #[command(flatten)]
     replicas: Replicas,
-    /// Seeds to run, the second not included
+    /// Seeds to run, B not included
     #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = args::seeds)]
     #[arg(allow_hyphen_values = true)]
     seeds: Range<u64>,
@@ -37,20 +48,176 @@ pub(crate) struct Torture {
     /// Run all seeds, whatever the first ones show
     #[arg(long)]
     keep_going: bool,
-    /// One JSON object per protocol or violation, one a line
+    /// One JSON object per violated seed and per protocol, one a line
     #[arg(long)]
     json: bool,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --seeds 0..10000
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
-    pub(crate) fn run(self) -> anyhow::Result<Verdict> {
-        let _ = (self.replicas.quorum()?, self.protocol.list(), self.jobs.count());
-        println!("{self:?}");
-        Ok(Verdict::Holds)
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let protocols = self.protocol.list();
+        let victims: Vec<Victim> =
+            protocols.iter().map(|protocol| self.victim(*protocol)).collect::<Result<_, _>>()?;
+        let seeds = self.seeds.end - self.seeds.start;
+        let progress = Progress::new(seeds.saturating_mul(victims.len() as u64), "seeds");
+        let mut reports = Vec::new();
+        for victim in &victims {
+            progress.say(victim.protocol.as_str());
+            let (seeds, jobs) = (self.seeds.clone(), self.jobs.count());
+            let report = torture(victim, seeds, jobs, &|_| progress.step(), !self.keep_going);
+            let failed = report.failed > 0;
+            reports.push((victim, report));
+            if failed && !self.keep_going {
+                break;
+            }
+        }
+        let elapsed = progress.elapsed();
+        drop(progress);
+        let mut out = io::stdout().lock();
+        if self.json {
+            reports.iter().try_for_each(|(victim, report)| print_json(&mut out, victim, report))?;
+        } else {
+            print_for_people(&mut out, &reports)?;
+            eprintln!("{:.1} s", elapsed.as_secs_f64());
+        }
+        let failed = reports.iter().any(|(_, report)| report.failed > 0);
+        Ok(if failed { Verdict::Violated } else { Verdict::Holds })
     }
+
+    fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
+        let quorum = self.replicas.quorum()?;
+        let mut victim = Victim { protocol, variant: self.variant, mutant: None, quorum };
+        if let Some(name) = &self.mutant {
+            let healthy = Subject::new(protocol, self.variant, self.replicas.quorum_or_default()?);
+            let broken = healthy.with_mutant(name);
+            let broken = broken.map_err(|why| BadParameters(format!("--mutant {name}: {why}")))?;
+            victim.mutant = broken.mutant;
+        }
+        Ok(victim)
+    }
+}
+
+fn print_for_people(out: &mut dyn Write, reports: &[(&Victim, TortureReport)]) -> io::Result<()> {
+    let mut table = Table::new([
+        ("protocol", Align::Left),
+        ("variant", Align::Left),
+        ("replicas", Align::Left),
+        ("seeds", Align::Right),
+        ("simulated", Align::Right),
+        ("entries", Align::Right),
+        ("messages", Align::Right),
+        ("faults", Align::Right),
+        ("violated", Align::Right),
+    ]);
+    let mut faults: BTreeMap<&str, u64> = BTreeMap::new();
+    for (victim, report) in reports {
+        report.faults.iter().for_each(|(kind, n)| *faults.entry(*kind).or_default() += n);
+        table.row([
+            victim.protocol.to_string(),
+            victim.variant.to_string(),
+            victim.quorum.map_or_else(|| "drawn".to_owned(), |q| format!("{}/{}", q.m(), q.n())),
+            HumanCount(report.seeds).to_string(),
+            hours(report.simulated),
+            HumanCount(report.entries).to_string(),
+            HumanCount(report.delivered).to_string(),
+            HumanCount(report.faults.values().sum()).to_string(),
+            HumanCount(report.failed).to_string(),
+        ]);
+    }
+    table.print(out)?;
+    if !faults.is_empty() {
+        let kinds: Vec<String> =
+            faults.iter().map(|(kind, n)| format!("{} {kind}", HumanCount(*n))).collect();
+        writeln!(out, "faults: {}", kinds.join(", "))?;
+    }
+    for failure in reports.iter().flat_map(|(_, report)| &report.failures) {
+        print_failure(out, failure)?;
+    }
+    Ok(())
+}
+
+fn print_failure(out: &mut dyn Write, failure: &Failure) -> io::Result<()> {
+    writeln!(out, "\nseed {}:", failure.seed)?;
+    for violation in &failure.violations {
+        let at = violation.at.0 as f64 / 1e6;
+        writeln!(out, "  {at:.6} s  {}: {}", violation.oracle, violation.sentence)?;
+    }
+    writeln!(out, "  replay: {}", failure.replay)
+}
+
+fn hours(span: Span) -> String {
+    format!("{:.1} h", span.as_secs_f64() / 3_600.0)
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Line<'a> {
+    Violation {
+        protocol: &'a str,
+        variant: &'a str,
+        mutant: Option<&'a str>,
+        seed: u64,
+        replay: &'a str,
+        violations: Vec<Objection<'a>>,
+    },
+    Summary {
+        protocol: &'a str,
+        variant: &'a str,
+        mutant: Option<&'a str>,
+        n: Option<usize>,
+        m: Option<usize>,
+        seeds: u64,
+        seeds_violated: u64,
+        simulated_s: f64,
+        entries: u64,
+        messages: u64,
+        faults: &'a BTreeMap<&'static str, u64>,
+        notes: &'a BTreeMap<String, u64>,
+        digest: String,
+    },
+}
+
+#[derive(Serialize)]
+struct Objection<'a> {
+    oracle: &'a str,
+    at_s: f64,
+    sentence: &'a str,
+}
+
+fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
+    let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
+    let mutant = victim.mutant.map(|mutant| mutant.as_str());
+    for Failure { seed, replay, violations } in &report.failures {
+        let violations = violations.iter().map(|v| Objection {
+            oracle: v.oracle,
+            at_s: v.at.0 as f64 / 1e6,
+            sentence: &v.sentence,
+        });
+        let violations = violations.collect();
+        let line = Line::Violation { protocol, variant, mutant, seed: *seed, replay, violations };
+        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+    }
+    let line = Line::Summary {
+        protocol,
+        variant,
+        mutant,
+        n: victim.quorum.map(Quorum::n),
+        m: victim.quorum.map(Quorum::m),
+        seeds: report.seeds,
+        seeds_violated: report.failed,
+        simulated_s: report.simulated.as_secs_f64(),
+        entries: report.entries,
+        messages: report.delivered,
+        faults: &report.faults,
+        notes: &report.notes,
+        digest: format!("{:016x}", report.digest),
+    };
+    writeln!(out, "{}", serde_json::to_string(&line)?)?;
+    Ok(())
 }

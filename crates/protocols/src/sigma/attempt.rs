@@ -25,8 +25,17 @@ pub(super) struct Attempt {
     /// How many seats are `Mine`, and how many are known not to be.
     votes: usize,
     foreign: usize,
+    /// Until then it is fresh news that this request's turn has come at some replica, so that what is
+    /// heard of older requests elsewhere is likely out of date: they are on their way out.
+    turn_until: LocalTime,
     /// The longest answer so far.
     round_trip: Span,
+    /// Not before then does it yield again, and how long it pauses after the next time. A vote that
+    /// comes straight back, there being nobody else, must not go round in circles.
+    yield_from: LocalTime,
+    yield_pause: Span,
+    /// While m votes are held, but propose different tokens: when to stop waiting for more votes.
+    seal_at: LocalTime,
     /// While some votes are held, but not enough, the others are asked again and again.
     probe_at: LocalTime,
     probe_period: Span,
@@ -84,7 +93,11 @@ impl Attempt {
             phase: Phase::Asking,
             votes: 0,
             foreign: 0,
+            turn_until: LocalTime::MIN,
             round_trip: Span::ZERO,
+            yield_from: LocalTime::MIN,
+            yield_pause: Span::ZERO,
+            seal_at: LocalTime::NEVER,
             probe_at: LocalTime::NEVER,
             probe_period: Span::ZERO,
             alarm: Alarm::new(),
@@ -115,38 +128,50 @@ impl Attempt {
                 seat.voting_life = Some(life);
                 if asked {
                     self.measure(config, now, echo);
+                } else {
+                    self.turn_until = now + self.round_trip * 2;
                 }
-                self.on_vote(config, cx, index, echo, vote);
+                self.on_vote(config, cx, index, echo, vote, asked);
             }
             Answer::Queued { owner, wait } | Answer::Full { owner, wait } => {
                 if owner.is_some() {
                     seat.voting_life = Some(life);
+                    self.yield_pause = Span::ZERO;
                 }
                 seat.asked_at = now;
                 self.measure(config, now, echo);
                 let news = owner.map_or(News::Nobody, |owner| News::Theirs(owner, now));
                 self.set_news(index, news);
-                self.ask_in(cx, index, wait.max(self.round_trip * 2));
+                // The host's advice says when the turn comes; the news of it takes a while longer.
+                self.ask_in(cx, index, wait + self.round_trip * 2);
             }
         }
         self.decide(config, cx)
     }
 
-    fn on_vote(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize, echo: Echo, vote: Vote) {
+    fn on_vote(
+        &mut self, config: &Config, cx: Cx<'_, '_>, index: usize, echo: Echo, vote: Vote,
+        asked: bool,
+    ) {
         let now = cx.now();
-        let seat = &mut self.seats[index];
-        let counts_yielded = config.breaks(Mutant::CountsYieldedVotes);
-        if seat.yielded.is_some_and(|g| g.host == vote.grant.host && vote.grant.number <= g.number)
-            && !counts_yielded
+        let yielded = self.seats[index].yielded.filter(|yielded| yielded.host == vote.grant.host);
+        if yielded.is_some_and(|yielded| vote.grant.number <= yielded.number)
+            && !config.breaks(Mutant::CountsYieldedVotes)
         {
             self.set_news(index, News::Unknown);
             return self.give_back(config, cx, index, vote.grant);
         }
         let expiry = expiry(config, now, echo, vote.lease, self.ttl);
-        if expiry <= now {
+        if expiry <= now && !self.seals_blindly(config) {
             self.set_news(index, News::Unknown);
-            return self.ask_in(cx, index, self.retry_after(config, 0));
+            // After a long wait the margin may have eaten the lease; asking brings a fresh echo. If
+            // even that is too old, the network is slow.
+            if asked {
+                return self.ask_in(cx, index, self.retry_after(config, 0));
+            }
+            return self.ask(config, cx, index);
         }
+        let seat = &mut self.seats[index];
         seat.ask_at = LocalTime::NEVER;
         let before = seat.held().filter(|held| held.grant == vote.grant);
         let expiry = before.map_or(expiry, |held| held.expiry.max(expiry));
@@ -243,12 +268,21 @@ impl Attempt {
         if self.votes >= config.quorum.m() && self.enter(config, cx) {
             return Step::Continue;
         }
+        if let Phase::Sealing(_) = self.phase {
+            cx.note(Note::SealAbandoned);
+            self.phase = Phase::Asking;
+        }
+        self.seal_at = LocalTime::NEVER;
         if self.foreign > config.quorum.n() - config.quorum.m() {
             if self.only_try {
                 return Step::Over(LockReply::Busy);
             }
             if self.votes > 0 && self.nobody_can_win(config, cx.now()) {
-                self.yield_all(config, cx);
+                if self.yield_from <= cx.now() {
+                    self.yield_all(config, cx);
+                } else {
+                    self.wake_by(cx, self.yield_from);
+                }
             }
         }
         if self.votes == 0 {
@@ -265,24 +299,22 @@ impl Attempt {
     /// that is arranged first. False if the votes turn out to be too old.
     fn enter(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
         let now = cx.now();
-        if !config.breaks(Mutant::SealsAfterDeadline) {
+        if !self.seals_blindly(config) {
             self.drop_expired(now);
         }
         if self.votes < config.quorum.m() {
-            if let Phase::Sealing(_) = self.phase {
-                cx.note(Note::SealAbandoned);
-                self.phase = Phase::Asking;
-            }
             self.wake_by(cx, now);
             return false;
         }
         let Some(token) = self.agreed_token(config) else {
-            self.seal(config, cx);
+            if !self.awaits_agreement(config, cx) {
+                self.seal(config, cx);
+            }
             return true;
         };
         let deadline = self.deadline(config);
         let lost_at = deadline - self.ttl / 50;
-        if lost_at <= now && !config.breaks(Mutant::SealsAfterDeadline) {
+        if lost_at <= now && !self.seals_blindly(config) {
             // Too late to be of use: ask for fresh leases first.
             for index in 0..self.seats.len() {
                 if self.seats[index].held().is_some() && self.seats[index].tries == 0 {
@@ -302,6 +334,21 @@ impl Attempt {
         self.probe_at = LocalTime::NEVER;
         cx.reply(self.call(), LockReply::Granted { token: Some(token), deadline });
         true
+    }
+
+    /// Whether answers that are still out may bring m votes to agree on a token, and are worth a
+    /// moment: cheaper than the round trip of a SEAL.
+    fn awaits_agreement(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
+        if self.seal_at == LocalTime::NEVER {
+            self.seal_at = cx.now() + self.round_trip / 4;
+            self.wake_by(cx, self.seal_at);
+        }
+        let out = self.seats.len() - self.votes - self.foreign;
+        let best = self.proposals().max();
+        let agreeing = self.proposals().filter(|proposal| Some(*proposal) == best).count();
+        matches!(self.phase, Phase::Asking)
+            && cx.now() < self.seal_at
+            && agreeing + out >= config.quorum.m()
     }
 
     /// The token that m of the held votes propose, if there is one. It is then written down at m
@@ -352,19 +399,27 @@ impl Attempt {
         }
     }
 
+    fn seals_blindly(&self, config: &Config) -> bool {
+        config.breaks(Mutant::SealsAfterDeadline) && matches!(self.phase, Phase::Sealing(_))
+    }
+
     fn proposals(&self) -> impl Iterator<Item = Token> {
         self.seats.iter().filter_map(Seat::held).map(|held| held.proposal)
     }
 
     /// Outcome 3: going by what is known and fresh, nobody can have m votes. What was heard longer
-    /// than a round trip ago says nothing about now; replicas that cannot vote count as known.
+    /// than a round trip ago, or of somebody who is on the way out, says nothing about now; replicas
+    /// that cannot vote count as known.
     fn nobody_can_win(&self, config: &Config, now: LocalTime) -> bool {
+        let leaving = |owner: &Ticket| *owner < self.ticket && now < self.turn_until;
         let mut counts: Vec<(Ticket, usize)> = Vec::new();
         let mut known = self.votes;
         for seat in &self.seats {
             match &seat.news {
                 News::Nobody => known += 1,
-                News::Theirs(owner, heard) if now.since(*heard) <= self.round_trip => {
+                News::Theirs(owner, heard)
+                    if now.since(*heard) <= self.round_trip && !leaving(owner) =>
+                {
                     known += 1;
                     match counts.iter_mut().find(|(ticket, _)| ticket == owner) {
                         Some((_, count)) => *count += 1,
@@ -379,6 +434,8 @@ impl Attempt {
     }
 
     fn yield_all(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        self.yield_pause = (self.yield_pause * 2).max(self.round_trip).min(config.retry_max);
+        self.yield_from = cx.now() + self.yield_pause;
         for index in 0..self.seats.len() {
             if let Some(&Held { grant, .. }) = self.seats[index].held() {
                 self.set_news(index, News::Unknown);
@@ -480,7 +537,11 @@ impl Attempt {
 
     fn wake_for_next(&mut self, cx: Cx<'_, '_>) {
         let inside = self.guard().is_some();
-        let mut next = if inside { LocalTime::NEVER } else { self.gives_up_at.min(self.probe_at) };
+        let seal_at = if self.seal_at > cx.now() { self.seal_at } else { LocalTime::NEVER };
+        let yield_from =
+            if self.yield_from > cx.now() { self.yield_from } else { LocalTime::NEVER };
+        let outside = self.gives_up_at.min(self.probe_at).min(seal_at).min(yield_from);
+        let mut next = if inside { LocalTime::NEVER } else { outside };
         for seat in &self.seats {
             next = next.min(seat.ask_at);
             if let Some(held) = seat.held() {
@@ -571,11 +632,6 @@ impl Attempt {
             cx.send(host, Message::Release { replica, ticket: self.ticket, spent });
         }
         cx.cancel_timer(Timer::Request(self.call()));
-    }
-
-    /// How long its answers have taken at worst.
-    pub(super) fn round_trip(&self) -> Span {
-        self.round_trip
     }
 
     fn call(&self) -> CallId {

@@ -231,7 +231,7 @@ impl Client {
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
             token: attempt.guard().map(|guard| guard.token),
-            under_way_until: cx.now() + attempt.round_trip(),
+            under_way_until: cx.now() + self.config.round_trip_worst,
         });
         if let Some(reply) = reply {
             cx.reply(call, reply);

@@ -1,6 +1,6 @@
 //! Sigma to the letter: Figures 5 and 6 of the paper, and its lease and informed backoff where the
-//! text describes them. It is here to be compared with the shipped variant and has every hole that
-//! `docs/` lists for the pseudo code; do not mend it.
+//! text describes them. It is here to be compared with the shipped variant, holes included: the
+//! simulator's tests `literal_holes` have one for each. Do not mend them.
 //!
 //! ```text
 //! client                                  replica
@@ -93,7 +93,7 @@ struct Resp {
 pub enum LiteralTimer {
     /// A waiter's patience ends.
     Patience(Name),
-    /// Renew the votes.
+    /// A holder renews its votes.
     Renew(Name),
     /// A holder's lease ends.
     Lapse(Name),
@@ -107,7 +107,7 @@ pub enum LiteralTimer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiteralNote {
     /// A replica gave its vote to the first of its queue, unasked.
-    NextInQueue,
+    UnaskedGrant,
     /// A message for a replica that does not exist, dropped.
     Impossible,
     /// A REQUEST beyond what a queue or a host takes, dropped.
@@ -117,7 +117,7 @@ pub enum LiteralNote {
 impl fmt::Display for LiteralNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NextInQueue => "gave the vote to the next in the queue",
+            Self::UnaskedGrant => "unasked grant",
             Self::Impossible => "dropped an impossible message",
             Self::Full => "reached a bound",
         })
@@ -203,9 +203,6 @@ impl Literal {
         if let Patience::For(span) = wish.patience {
             cx.set_timer(LiteralTimer::Patience(wish.name.clone()), cx.now() + span);
         }
-        if let Some(lease) = self.config.lease {
-            cx.set_timer(LiteralTimer::Renew(wish.name.clone()), cx.now() + lease / 3);
-        }
         let tries_once = wish.patience == Patience::Try;
         let resp = alloc::vec![None; self.config.quorum.n()];
         self.wishes.insert(wish.name, Wish { call, tries_once, timestamp, resp, deadline: None });
@@ -253,7 +250,10 @@ impl Literal {
         let grants = wish.resp.iter().flatten().filter(|r| r.owner == me).map(|r| r.grant);
         let token = grants.max().filter(|_| self.config.obvious_token).map(Token);
         cx.cancel_timer(LiteralTimer::Patience(name.clone()));
-        cx.set_timer(LiteralTimer::Lapse(name.clone()), deadline);
+        if let Some(lease) = self.config.lease {
+            cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
+            cx.set_timer(LiteralTimer::Lapse(name.clone()), deadline);
+        }
         cx.reply(wish.call, LockReply::Granted { token, deadline });
     }
 

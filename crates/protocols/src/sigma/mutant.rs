@@ -37,7 +37,7 @@ mutants! {
     ServesYoungestFirst = "serves-youngest-first",
     /// A replica whose vote comes back waits to be asked before it gives it to the next.
     SitsOnVotes = "sits-on-votes",
-    /// A replica notices the end of a lease a second early.
+    /// A replica takes a vote back after three quarters of its lease.
     EndsLeasesEarly = "ends-leases-early",
     /// A replica never writes its vote to disk, and after a restart takes the disk's word.
     NeverPersists = "never-persists",

@@ -77,10 +77,8 @@ struct Waiter {
 /// How the time of an owner ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// Given back unused.
-    Unused,
-    /// Given back by the winner, who showed this token.
-    Used(Token),
+    /// Given back: what was proposed was not shown, or the token that was shown is known.
+    Returned,
     /// Not given back in time: whatever was proposed may have been shown.
     Lapsed,
 }
@@ -123,9 +121,14 @@ impl Replica {
         });
     }
 
-    /// REQUEST; also the second half of YIELD and of a SEAL that came too late.
+    /// REQUEST.
     pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call) {
         self.settle(desk, cx);
+        self.ask(desk, cx, call);
+    }
+
+    /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.
+    fn ask(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call) {
         if self.over.contains(&call.ticket.request) {
             return cx.note(Note::RequestOfTheDead);
         }
@@ -160,6 +163,7 @@ impl Replica {
     pub(super) fn on_yield(
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call, grant: GrantId,
     ) {
+        self.settle(desk, cx);
         let any = desk.breaks(Mutant::AcceptsAnyYield);
         if self
             .owner
@@ -167,9 +171,9 @@ impl Replica {
             .is_some_and(|o| o.ticket == call.ticket && (o.vote.grant == grant || any))
         {
             cx.note(Note::Yielded);
-            self.vacate(End::Unused);
+            self.vacate(End::Returned);
         }
-        self.on_request(desk, cx, call);
+        self.ask(desk, cx, call);
     }
 
     /// SEAL: writes a token down, for the present owner only and never below what was proposed.
@@ -189,7 +193,7 @@ impl Replica {
             self.amnesiac = false;
             self.dirty = true;
         }
-        self.on_request(desk, cx, call);
+        self.ask(desk, cx, call);
     }
 
     /// RELEASE: ends a request, wherever it stands.
@@ -209,8 +213,7 @@ impl Replica {
                 let held = now.since(owner.since);
                 self.service = (self.service * 7 + held) / 8;
                 self.vacate(match spent {
-                    Spent::Nothing => End::Unused,
-                    Spent::Token(used) => End::Used(used.token),
+                    Spent::Nothing | Spent::Token(_) => End::Returned,
                     Spent::Unknown => End::Lapsed,
                 });
             }
@@ -218,6 +221,7 @@ impl Replica {
                 if let Ok(place) = self.place_of(&ticket) {
                     self.queue.remove(place);
                 }
+                self.propose_anew(desk, cx);
             }
         }
         if desk.breaks(Mutant::SitsOnVotes) {
@@ -280,10 +284,9 @@ impl Replica {
 
     /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
     fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
-        let early =
-            if desk.breaks(Mutant::EndsLeasesEarly) { Span::from_secs(1) } else { Span::ZERO };
+        let early = if desk.breaks(Mutant::EndsLeasesEarly) { 4 } else { u64::MAX };
         if let Some(owner) = &self.owner
-            && owner.lease_end() <= cx.now() + early
+            && owner.lease_end() <= cx.now() + owner.vote.lease.ttl / early
         {
             let claimed = owner.vote.lease.ttl == owner.ttl;
             cx.note(if claimed { Note::LeaseLapsed } else { Note::ClaimLapsed });
@@ -296,13 +299,10 @@ impl Replica {
     fn vacate(&mut self, end: End) {
         let Some(owner) = self.owner.take() else { return };
         self.dirty = true;
-        let token = match end {
-            End::Unused => return,
-            End::Used(token) => token,
-            End::Lapsed => owner.vote.proposal,
-        };
-        self.token = self.token.max(token);
-        self.amnesiac = false;
+        if let End::Lapsed = end {
+            self.token = self.token.max(owner.vote.proposal);
+            self.amnesiac = false;
+        }
     }
 
     /// Gives the vote to the first in the queue, if it is there to give. `asker` is about to be
@@ -360,6 +360,19 @@ impl Replica {
         let step = (desk.config.lease_max.as_micros() / 4).max(1);
         let wall = Token(cx.wall().as_micros().div_ceil(step) * step);
         next.max(wall).max(desk.floor.next())
+    }
+
+    /// The token proposed to the present owner has meanwhile been shown by somebody else: proposes a
+    /// higher one, and says so, which saves the owner a SEAL.
+    fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+        let Some(owner) = &mut self.owner else { return };
+        if owner.vote.proposal <= self.token {
+            owner.vote.proposal = self.token.next();
+            self.dirty = true;
+            let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
+            self.save(desk, cx);
+            self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
+        }
     }
 
     /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life
@@ -423,11 +436,15 @@ impl Replica {
                 Answer::Yours { vote: owner.vote, asked: true }
             }
             owner => {
+                let now = cx.now();
+                let age = owner.as_ref().map_or(Span::ZERO, |owner| now.since(owner.since));
                 let owner = owner.as_ref().map(|owner| owner.ticket);
                 let Ok(place) = self.place_of(&ticket) else { return };
-                // The paper's informed backoff: T_w = T_CS · (P + ½).
-                let wait = (self.service * (2 * place as u64 + 1) / 2).min(desk.config.retry_max);
-                self.queue[place].expires = cx.now() + wait * 2 + desk.config.lease_max;
+                // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
+                // than the average is the better witness.
+                let service = self.service.max(age);
+                let wait = (service * (2 * place as u64 + 1) / 2).min(desk.config.retry_max);
+                self.queue[place].expires = now + wait * 2 + desk.config.lease_max;
                 Answer::Queued { owner, wait }
             }
         };

@@ -1,7 +1,41 @@
-//! What must be true of every history, one property a file. Each has a mutant that it must catch.
+//! What must be true of every history, one property a file.
+//!
+//! | oracle | promises | a mutant it must catch |
+//! |---|---|---|
+//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant | `grants-twice`, `counts-from-receipt`, `ignores-claim-window`, `votes-without-memory` |
+//! | [`tokens`] | tokens strictly increase from grant to grant | `shows-unsealed-token`, `shows-grant-counter`, `seals-after-deadline` |
+//! | [`register`] | a fenced register takes no write of the past and refuses none of the present | `shows-unsealed-token`, `shows-grant-counter` |
+//! | [`answered`] | every request is answered, once, or explained | `ends-in-silence` |
+//! | [`fifo`] | without faults, who asked well before another is let in before it | `serves-youngest-first` |
+//! | [`stall`] | after the heal no lock stays empty while somebody waits | `ends-in-silence`, `sits-on-votes` |
+//! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits | `sits-on-votes` |
+//! | [`accounting`] | every message is accounted for, and every answer has a cause | `answers-twice` |
+//!
+//! An oracle sees the history go by once and keeps only what is under way, so that runs can be long.
+
+pub mod accounting;
+pub mod answered;
+mod board;
+pub mod exclusion;
+pub mod fifo;
+pub mod idle;
+pub mod register;
+pub mod stall;
+pub mod tokens;
+
+#[cfg(test)]
+mod tale;
 
 use sigmalock_core::Span;
 
+pub use self::accounting::Accounting;
+pub use self::answered::Answered;
+pub use self::exclusion::Exclusion;
+pub use self::fifo::Fifo;
+pub use self::idle::Idle;
+pub use self::register::Register;
+pub use self::stall::Stall;
+pub use self::tokens::Tokens;
 use crate::history::{Ledger, Record, TrueTime};
 
 /// What an oracle may know of the run beside its history.
@@ -13,6 +47,9 @@ pub struct Setting {
     pub one_way_worst: Span,
     /// Whether any fault, loss, duplication, clock error or crash is possible in this run.
     pub faulty: bool,
+    /// Whether the protocol keeps a queue, and so promises order and no idleness. One that backs off
+    /// at random promises neither.
+    pub queues: bool,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
 }
@@ -36,4 +73,22 @@ pub trait Oracle {
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>);
     /// The run is over.
     fn finish(&mut self, end: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>);
+}
+
+/// All oracles, as far as they apply.
+#[must_use]
+pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
+    let mut oracles: Vec<Box<dyn Oracle>> = vec![
+        Box::new(Exclusion::default()),
+        Box::new(Tokens::default()),
+        Box::new(Register::default()),
+        Box::new(Answered::new(setting)),
+        Box::new(Stall::new(setting)),
+        Box::new(Accounting),
+    ];
+    if setting.queues && !setting.faulty {
+        oracles.push(Box::new(Fifo::new(setting)));
+        oracles.push(Box::new(Idle::new(setting)));
+    }
+    oracles
 }

@@ -92,7 +92,7 @@ impl Replica {
         if let Some((timestamp, client)) = self.queue.pop_first() {
             self.set_owner(cx, config, id, client, timestamp);
             self.send_response(cx, config, id, client);
-            cx.note(LiteralNote::NextInQueue);
+            cx.note(LiteralNote::UnaskedGrant);
         }
     }
 

@@ -1,0 +1,67 @@
+//! What the README says about commands is true of `--help`.
+
+mod common;
+
+use common::sigmalock;
+
+const README: &str = include_str!("../../../README.md");
+
+/// Every command line of the README that runs this binary, without its first words.
+fn command_lines() -> Vec<String> {
+    let whole = README.replace("\\\n", " ");
+    let lines = whole.lines().map(|line| line.trim().trim_start_matches("$ "));
+    lines
+        .filter_map(|line| {
+            line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("sigmalock "))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_command_and_flag_of_the_readme_is_in_the_help() {
+    let lines = command_lines();
+    assert!(!lines.is_empty(), "the README shows a command");
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let command: Vec<&str> =
+            words.iter().copied().take_while(|word| !word.starts_with('-')).collect();
+        let help = sigmalock(&format!("{} --help", command.join(" ")));
+        assert_eq!(help.code, Some(0), "{line}: {}", help.stderr);
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(
+                help.stdout.contains(&format!("{flag} "))
+                    || help.stdout.contains(&format!("{flag}\n")),
+                "{line}: no {flag}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_help_says_the_exit_codes_and_the_readme_says_the_same() {
+    for command in ["", "lab", "lab torture", "lab sweep", "lab mutants"] {
+        let help = sigmalock(&format!("{command} --help")).stdout;
+        let codes = help.split_once("Exit codes:\n").map(|(_, codes)| codes);
+        let codes = codes.unwrap_or_else(|| panic!("{command} --help says no exit codes"));
+        for line in codes.lines() {
+            let (code, meaning) = line.trim().split_once("  ").expect(line);
+            let row = format!("| {code} | {} |", meaning.trim());
+            assert!(README.contains(&row), "the README has no row {row}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_help_are_good_command_lines() {
+    for command in ["lab torture", "lab sweep", "lab mutants"] {
+        let help = sigmalock(&format!("{command} --help")).stdout;
+        let examples: Vec<&str> =
+            help.lines().filter_map(|line| line.trim().strip_prefix("sigmalock ")).collect();
+        assert!(examples.len() >= 2, "{command}: {help}");
+        for example in examples {
+            // With `--help` at the end the line is parsed as far as the words before it.
+            assert_eq!(sigmalock(&format!("{example} --help")).code, Some(0), "{example}");
+        }
+    }
+}

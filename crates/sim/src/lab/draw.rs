@@ -1,0 +1,223 @@
+//! Random worlds for torture: from a seed to everything that will go wrong.
+
+use sigmalock_core::{Name, PeerId, Span};
+use sigmalock_protocols::parts::Quorum;
+
+use super::mishaps::{Mishaps, Regime};
+use crate::clock::Clocks;
+use crate::faults::FaultPlan;
+use crate::history::TrueTime;
+use crate::latency::Latency;
+use crate::network::Network;
+use crate::rng::Rng;
+use crate::run::RunConfig;
+use crate::subject::{Subject, Tuning};
+use crate::workload::{Arrivals, Habit, Length, PatienceMix, Workload};
+
+/// The quorums that are drawn, and how often.
+const QUORUMS: [(u16, u16, u64); 4] = [(3, 2, 35), (5, 3, 30), (9, 6, 25), (32, 24, 10)];
+/// From so many replicas on worlds are smaller otherwise, so that a seed takes no longer.
+const MANY: usize = 20;
+/// One in so many worlds has no faults at all: the oracles of order and idleness want that.
+const CALM_ONE_IN: u64 = 10;
+/// What the shipped protocols' margin covers.
+const PPM_MAX: u64 = 5_000;
+
+/// No world of this size needs more.
+const EVENTS_MAX: u64 = 3_000_000;
+
+const fn ms(ms: u64) -> Span {
+    Span::from_millis(ms)
+}
+
+/// The quorum that a seed draws, from a stream of its own: a seed means the same world whether its
+/// quorum was drawn or given.
+pub(super) fn quorum(seed: u64) -> Quorum {
+    let mut at = Rng::split(seed, 0x7175_6f72).below(100);
+    for (n, m, share) in QUORUMS {
+        if at < share
+            && let Ok(quorum) = Quorum::new(n, m)
+        {
+            return quorum;
+        }
+        at = at.saturating_sub(share);
+    }
+    unreachable!("the shares add up to 100, and each is a quorum")
+}
+
+/// The world that a seed means for a subject, which gets numbers that fit it.
+pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
+    let mut rng = Rng::split(seed, 0x746f_7274);
+    let calm = rng.below(CALM_ONE_IN) == 0;
+    let regime = if rng.below(2) == 0 { Regime::MemoryLoss } else { Regime::WallJumps };
+    let network = network(&mut rng, calm);
+    let mail_max = ms(rng.between(100, 15_000));
+    subject.tuning = tuning(&mut rng, &network, mail_max);
+    let n = subject.quorum.n();
+    let many = n >= MANY;
+    let mut workload = workload(&mut rng, &subject.tuning, many);
+    if calm {
+        workload.crash = Habit::NEVER;
+        workload.overstay = Habit::NEVER;
+        workload.sleep = Habit::NEVER;
+    }
+    // A host that crashes under its clients comes back with what it has; the other regime forbids
+    // that this be nothing.
+    if workload.clients_on_hosts && regime == Regime::WallJumps && !subject.tuning.durable {
+        workload.crash = Habit::NEVER;
+    }
+    let mut config = RunConfig::new(seed, n, network, workload);
+    config.hosts += if rng.below(4) == 0 { rng.between(1, 3) as usize } else { 0 };
+    config.mail_max = mail_max;
+    config.clocks = if calm { Clocks::default() } else { clocks(&mut rng, regime) };
+    let safety =
+        if many { ms(rng.between(15_000, 25_000)) } else { ms(rng.between(30_000, 60_000)) };
+    config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
+    if !calm {
+        mishaps(&mut rng, &subject, &mut config, regime, safety);
+    }
+    config.events_max = EVENTS_MAX;
+    config.stop_at_violation = true;
+    config.patience_after_heal = patience_after_heal(&subject.tuning);
+    // Long enough for everybody to be let in, one after the other; it ends when all are content.
+    config.duration = safety + config.patience_after_heal * 4;
+    (subject, config)
+}
+
+/// A dead holder's lease and a forgetful host's abstention at their worst, some unclaimed votes, and
+/// the longest time between two questions of somebody who waits.
+fn patience_after_heal(tuning: &Tuning) -> Span {
+    tuning.lease_max * 2 + tuning.claim_window * 4 + tuning.round_trip_worst * 20 + ms(30_000)
+}
+
+fn network(rng: &mut Rng, calm: bool) -> Network {
+    let latency = match rng.below(4) {
+        0 => Latency::Constant(ms(rng.between(10, 150))),
+        1 => {
+            let low = rng.between(0, 60);
+            Latency::Uniform { low: ms(low), high: ms(low + rng.between(10, 200)) }
+        }
+        2 => {
+            let sigma = 0.1 + 0.4 * rng.unit();
+            Latency::LogNormal { median: ms(rng.between(20, 80)), sigma }
+        }
+        _ => Latency::Map {
+            base: ms(rng.between(2, 20)),
+            per_unit: ms(rng.between(30, 120)),
+            jitter: ms(rng.between(0, 40)),
+        },
+    };
+    let mut network = Network::perfect(latency);
+    network.pairwise = rng.below(4) == 0;
+    network.fifo = rng.below(3) == 0;
+    if !calm {
+        // None, some, or so many that whatever can come twice does.
+        let mut often = |some, many| *rng.pick(&[0.0, some, many]) * rng.unit();
+        network.loss = often(0.05, 0.10);
+        network.duplication = often(0.05, 0.20);
+        network.late = often(0.05, 0.40);
+        network.late_max = ms(rng.between(200, 5_000));
+    }
+    network
+}
+
+fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning {
+    let one_way = network.latency.worst();
+    let round_trip_worst = one_way * 2;
+    let oldest = one_way + network.late_max + mail_max;
+    Tuning {
+        lease_max: round_trip_worst * 5 / 2 + ms(rng.between(1_000, 5_000)),
+        claim_window: round_trip_worst * 3 / 2 + ms(rng.between(200, 1_500)),
+        round_trip_worst,
+        // Receivers measure it by clocks that may be fast.
+        flight_max: oldest + oldest.millionths(2 * PPM_MAX as u32),
+        back_off: (Span::ZERO, ms(rng.between(500, 4_000))),
+        durable: rng.below(2) == 0,
+    }
+}
+
+fn clocks(rng: &mut Rng, regime: Regime) -> Clocks {
+    let wall_error_max = match regime {
+        Regime::MemoryLoss => ms(rng.between(0, 2_000)),
+        Regime::WallJumps => ms(rng.between(0, 4 * 3_600_000)),
+    };
+    let ppm_max = if rng.below(4) == 0 { 0 } else { rng.between(100, PPM_MAX) as u32 };
+    Clocks { ppm_max, offset_max: ms(1 + rng.below(1 << 36)), wall_error_max }
+}
+
+fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
+    // Half of all worlds are crowded: everybody wants the same, all the time.
+    let crowded = rng.below(2) == 0;
+    let (fewest, most) = (if crowded { 3 } else { 2 }, if many { 5 } else { 8 });
+    let clients = rng.between(fewest, most) as usize;
+    let arrivals = if crowded || rng.below(2) == 0 {
+        let think = Length::Exponential(ms(rng.between(10, if crowded { 300 } else { 3_000 })));
+        Arrivals::Loops { clients, think }
+    } else {
+        let per_s = 0.3 + if many { 1.5 } else { 4.0 } * rng.unit();
+        Arrivals::Poisson { per_s, clients_min: clients, clients_max: clients }
+    };
+    let ttl_min = tuning.round_trip_worst * 5 / 2;
+    let names = if crowded { 1 } else { rng.between(1, if many { 2 } else { 3 }) };
+    let mut often = |most: f64| if rng.below(2) == 0 { 0.0 } else { most * rng.unit() };
+    let (cancel, overstay, crash, sleep) = (often(0.2), often(0.5), often(0.15), often(0.15));
+    let only_try = often(0.3);
+    let bounded = often(0.5);
+    let lease = tuning.lease_max;
+    let inside = match rng.below(5) {
+        0 => Length::ZERO,
+        1 => Length::Constant(rng.span(Span::ZERO, ttl_min)),
+        // Longer than a lease: it has to be renewed.
+        2 => Length::Uniform(Span::ZERO, lease * 2),
+        _ => Length::Uniform(Span::ZERO, ms(rng.between(100, 1_000))),
+    };
+    Workload {
+        names: (1..=names).filter_map(|k| Name::new(&format!("/torture/{k}")).ok()).collect(),
+        arrivals,
+        clients_on_hosts: rng.below(5) == 0,
+        ttl: Length::Uniform(ttl_min, lease),
+        inside,
+        patience: PatienceMix {
+            forever: 1.0 - only_try,
+            bounded,
+            only_try,
+            limit: Length::Uniform(Span::ZERO, ms(8_000)),
+        },
+        cancel: Habit {
+            probability: cancel,
+            length: Length::Uniform(Span::ZERO, ms(3_000)),
+        },
+        overstay: Habit {
+            probability: overstay,
+            length: Length::Uniform(Span::ZERO, lease),
+        },
+        // Mostly about when the votes come in.
+        sleep: Habit { probability: sleep, length: Length::Uniform(Span::ZERO, ms(1_500)) },
+        asleep: Length::Uniform(ms(50), lease * 2),
+        crash: Habit { probability: crash, length: Length::Uniform(Span::ZERO, ms(500)) },
+        down: Length::Uniform(ms(50), ms(6_000)),
+    }
+}
+
+fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Regime, safety: Span) {
+    let roster = config.roster();
+    let hosts: Vec<PeerId> = roster.host_ids().collect();
+    let count = match config.workload.arrivals {
+        Arrivals::Loops { clients, .. } => clients,
+        Arrivals::Poisson { clients_max, .. } => clients_max,
+        Arrivals::Scripted => 0,
+    };
+    let clients: Vec<PeerId> = if config.workload.clients_on_hosts {
+        hosts.clone()
+    } else {
+        (0..count).map(|k| roster.client(k)).collect()
+    };
+    if rng.below(3) == 0 {
+        config.faults.hints_after = Some(ms(rng.between(20, 2_000)));
+    }
+    let durable = subject.tuning.durable;
+    let lease_max = subject.tuning.lease_max;
+    let overlap = subject.quorum.overlap();
+    let mut mishaps = Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts: 0 };
+    config.faults.faults = mishaps.schedule(safety);
+}

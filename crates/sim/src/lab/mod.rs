@@ -1,0 +1,6 @@
+//! Experiments: single points of a sweep, and torture.
+
+mod draw;
+mod mishaps;
+pub mod sweep;
+pub mod torture;

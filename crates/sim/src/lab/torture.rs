@@ -1,0 +1,211 @@
+//! Torture: random worlds full of faults, each from one seed, watched by every oracle.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma::Mutant;
+
+use super::draw;
+use crate::history::TrueTime;
+use crate::oracles::Violation;
+use crate::run::RunConfig;
+use crate::subject::Subject;
+
+/// What is tortured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Victim {
+    /// Which protocol.
+    pub protocol: ProtocolName,
+    /// Which variant.
+    pub variant: Variant,
+    /// Which rule is broken on purpose.
+    pub mutant: Option<Mutant>,
+    /// m of n; if none is given, each seed draws one of the usual ones.
+    pub quorum: Option<Quorum>,
+}
+
+impl Victim {
+    /// The subject and the world that a seed means.
+    #[must_use]
+    pub fn case(&self, seed: u64) -> (Subject, RunConfig) {
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let mut subject = Subject::new(self.protocol, self.variant, quorum);
+        subject.mutant = self.mutant;
+        draw::case(subject, seed)
+    }
+
+    /// The command that runs one seed again.
+    #[must_use]
+    pub fn replay(&self, seed: u64) -> String {
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let Self { protocol, variant, .. } = self;
+        let (n, m) = (quorum.n(), quorum.m());
+        let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
+        let end = seed.saturating_add(1);
+        format!(
+            "sigmalock lab torture --protocol {protocol} --variant {variant} --n {n} --m {m}{mutant} --seeds {seed}..{end}"
+        )
+    }
+}
+
+/// What came of one seed.
+#[derive(Debug, Clone)]
+pub struct SeedReport {
+    /// Which seed.
+    pub seed: u64,
+    /// What oracles objected to.
+    pub violations: Vec<Violation>,
+    /// How long the world existed.
+    pub simulated: Span,
+    /// Faults that happened, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// What the protocol noted.
+    pub notes: BTreeMap<String, u64>,
+    /// Entries into critical sections.
+    pub entries: u64,
+    /// Messages delivered.
+    pub delivered: u64,
+    /// A fingerprint of everything that happened.
+    pub digest: u64,
+}
+
+/// Tortures with one seed.
+#[must_use]
+pub fn torture_seed(victim: &Victim, seed: u64) -> SeedReport {
+    let (subject, config) = victim.case(seed);
+    let outcome = subject.run(&config, &mut subject.oracles(&config));
+    SeedReport {
+        seed,
+        violations: outcome.violations,
+        simulated: outcome.end.since(TrueTime(0)),
+        faults: outcome.faults,
+        notes: outcome.notes,
+        entries: outcome.entries,
+        delivered: outcome.delivered,
+        digest: outcome.digest,
+    }
+}
+
+/// What came of many seeds.
+#[derive(Debug, Clone, Default)]
+pub struct TortureReport {
+    /// How many seeds.
+    pub seeds: u64,
+    /// How long their worlds existed, together.
+    pub simulated: Span,
+    /// Faults that happened, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// What the protocol noted.
+    pub notes: BTreeMap<String, u64>,
+    /// Entries into critical sections.
+    pub entries: u64,
+    /// Messages delivered.
+    pub delivered: u64,
+    /// How many seeds had violations.
+    pub failed: u64,
+    /// The first of them.
+    pub failures: Vec<Failure>,
+    /// A fingerprint of everything that happened in all of them.
+    pub digest: u64,
+}
+
+/// A seed with violations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Which seed.
+    pub seed: u64,
+    /// The command that runs it again.
+    pub replay: String,
+    /// What oracles objected to.
+    pub violations: Vec<Violation>,
+}
+
+/// More failures than this are counted but not kept.
+const FAILURES_MAX: usize = 100;
+/// Seeds are shared out in batches and added up in order, so that a report says the same whatever
+/// the number of threads, also when it ends early.
+const BATCH: u64 = 256;
+
+impl TortureReport {
+    fn add(&mut self, victim: &Victim, report: SeedReport) {
+        self.seeds += 1;
+        self.simulated = self.simulated + report.simulated;
+        for (kind, count) in report.faults {
+            *self.faults.entry(kind).or_default() += count;
+        }
+        for (note, count) in report.notes {
+            *self.notes.entry(note).or_default() += count;
+        }
+        self.entries += report.entries;
+        self.delivered += report.delivered;
+        self.digest = self.digest.rotate_left(7) ^ report.digest;
+        if report.violations.is_empty() {
+            return;
+        }
+        self.failed += 1;
+        if self.failures.len() < FAILURES_MAX {
+            let (seed, violations) = (report.seed, report.violations);
+            self.failures.push(Failure { seed, replay: victim.replay(seed), violations });
+        }
+    }
+}
+
+/// Tortures with many seeds on `jobs` threads. `progress` is told of each seed that is done.
+#[must_use]
+pub fn torture(
+    victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync),
+    stop_at_first: bool,
+) -> TortureReport {
+    let mut total = TortureReport::default();
+    let mut from = seeds.start;
+    while from < seeds.end {
+        let to = from.saturating_add(BATCH).min(seeds.end);
+        for report in batch(victim, from..to, jobs, progress, stop_at_first) {
+            let failed = !report.violations.is_empty();
+            total.add(victim, report);
+            if failed && stop_at_first {
+                return total;
+            }
+        }
+        from = to;
+    }
+    total
+}
+
+fn batch(
+    victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync), stop_at_first: bool,
+) -> Vec<SeedReport> {
+    let next = AtomicU64::new(seeds.start);
+    // Seeds are taken in order, so all before the first that fails are done all the same.
+    let end = AtomicU64::new(seeds.end);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let report = torture_seed(victim, seed);
+                    if stop_at_first && !report.violations.is_empty() {
+                        end.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    progress(seed);
+                    // A poisoned lock means another thread panicked, which the scope passes on.
+                    if let Ok(mut done) = done.lock() {
+                        done.push(report);
+                    }
+                }
+            });
+        }
+    });
+    let mut reports = done.into_inner().unwrap_or_default();
+    reports.sort_unstable_by_key(|report| report.seed);
+    reports
+}

@@ -1,0 +1,151 @@
+//! Every request is answered, and once, or there is an explanation.
+//!
+//! The conversation of a request is: asked, then let in or ended; once in, extended any number of
+//! times, then released or lost. Anything else is a violation. A peer's crash ends its conversations.
+//!
+//! Who still waits at the end of a run is explained if the lock went round: somebody is inside, or it
+//! passed from hand to hand a short while ago. Who is still inside at the end is explained unless its
+//! deadline is long past and nobody told it. If the run was never healed, anybody may have been cut off
+//! for all of it, and the end asks nothing.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{Name, RequestId};
+
+use super::board::{Board, request_of};
+use super::{Oracle, Setting, Violation};
+use crate::history::{Ledger, Record, TrueTime, What};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Answered {
+    setting: Setting,
+    board: Board,
+    healed: Option<TrueTime>,
+    /// When a lock last passed from hand to hand.
+    moved: BTreeMap<Name, TrueTime>,
+}
+
+impl Answered {
+    /// The oracle for one run.
+    #[must_use]
+    pub fn new(setting: Setting) -> Self {
+        let healed = (!setting.faulty).then(TrueTime::default);
+        Self { setting, board: Board::default(), healed, moved: BTreeMap::new() }
+    }
+
+    fn objection(&self, what: &What, request: RequestId) -> Option<&'static str> {
+        let waiting = self.board.is_waiting(request);
+        let inside = self.board.inside_until(request).is_some();
+        match what {
+            What::Asked { .. } => (waiting || inside).then_some("asked twice"),
+            What::Granted { .. } => (!waiting).then_some("was let in, but was not waiting"),
+            What::Ended(..) => (!waiting).then_some("was sent away, but was not waiting"),
+            What::Extended { .. } => (!inside).then_some("was extended, but was not inside"),
+            What::Lost(_) => (!inside).then_some("lost a lock that it did not have"),
+            What::Released(_) => (!inside).then_some("gave back a lock that it did not have"),
+            _ => None,
+        }
+    }
+}
+
+impl Oracle for Answered {
+    fn name(&self) -> &'static str {
+        "answered"
+    }
+
+    fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
+        let at = record.at;
+        if record.what == What::Healed {
+            self.healed = Some(at);
+        }
+        if let Some(request) = request_of(&record.what)
+            && let Some(objection) = self.objection(&record.what, request)
+        {
+            let sentence = format!("{request} {objection}");
+            violations.push(Violation { oracle: self.name(), at, sentence });
+        }
+        self.board.see(record);
+        if let (What::Granted { .. }, Some((name, _))) =
+            (&record.what, self.board.lock_of(&record.what))
+        {
+            self.moved.insert(name.clone(), at);
+        }
+    }
+
+    fn finish(&mut self, end: TrueTime, _: &Ledger, violations: &mut Vec<Violation>) {
+        let Some(healed) = self.healed else { return };
+        let patience = self.setting.patience_after_heal;
+        let is_long_ago = |at: TrueTime| end.since(at.max(healed)) > patience;
+        let mut object = |sentence| {
+            violations.push(Violation { oracle: "answered", at: end, sentence });
+        };
+        for (name, lock) in self.board.locks() {
+            let moved = self.moved.get(name).copied().unwrap_or_default();
+            let stands = lock.inside.values().all(|until| *until <= end) && is_long_ago(moved);
+            for (asked, request) in lock.waiting.keys().filter(|(asked, _)| is_long_ago(*asked)) {
+                if stands {
+                    let waited = end.since(*asked);
+                    object(format!("{request} waits for {name} since {waited}, unanswered"));
+                }
+            }
+            for (request, until) in lock.inside.iter().filter(|(_, until)| is_long_ago(**until)) {
+                let ago = end.since(*until);
+                object(format!("{request} was due out of {name} {ago} ago and nobody told it"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tale::*;
+    use super::*;
+
+    fn sentences(tale: &[(u64, What)], end_ms: u64) -> Vec<String> {
+        let violations = judge(Answered::new(setting()), tale, end_ms);
+        violations.into_iter().map(|violation| violation.sentence).collect()
+    }
+
+    #[test]
+    fn a_request_is_asked_granted_extended_and_released_or_ends() {
+        let tale = [
+            (0, asked(1)),
+            (0, asked(2)),
+            (0, asked(3)),
+            (1, granted(1, 10)),
+            (2, extended(1, 20)),
+            (3, released(1)),
+            (4, ended(2)),
+            (5, crashed(3)),
+        ];
+        assert!(sentences(&tale, 99_999).is_empty());
+    }
+
+    #[test]
+    fn answers_out_of_turn_are_seen() {
+        assert_eq!(sentences(&[(0, granted(1, 9))], 9), ["p1/1 was let in, but was not waiting"]);
+        let twice = [(0, asked(1)), (1, granted(1, 9)), (2, granted(1, 9)), (3, released(1))];
+        assert_eq!(sentences(&twice, 9).len(), 1);
+        let after = [(0, asked(1)), (1, ended(1)), (2, granted(1, 9)), (3, lost(1))];
+        assert_eq!(sentences(&after, 9).len(), 2);
+        let silent = [(0, asked(1)), (1, crashed(1)), (2, released(1))];
+        assert_eq!(sentences(&silent, 9), ["p1/1 gave back a lock that it did not have"]);
+    }
+
+    #[test]
+    fn who_waits_at_the_end_is_explained_only_if_the_lock_went_round() {
+        let queue = [(0, asked(1)), (0, asked(2)), (1, granted(1, 5_000)), (2, released(1))];
+        assert!(sentences(&queue, 9_000).is_empty(), "there is still time");
+        assert_eq!(sentences(&queue, 19_000), ["p2/1 waits for /a since 19s, unanswered"]);
+        let held = [(0, asked(1)), (0, asked(2)), (1, granted(1, 20_000))];
+        assert!(sentences(&held, 19_000).is_empty(), "somebody is inside");
+    }
+
+    #[test]
+    fn who_overstays_its_deadline_unknowingly_is_seen() {
+        let tale = [(0, asked(1)), (0, granted(1, 1_000))];
+        let sentence = "p1/1 was due out of /a 19s ago and nobody told it";
+        assert_eq!(sentences(&tale, 20_000), [sentence]);
+    }
+}

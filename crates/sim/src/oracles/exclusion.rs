@@ -1,0 +1,80 @@
+//! At most one unexpired holder of a lock at any true instant.
+//!
+//! A holder counts from the moment it is let in until it leaves, is told that its lock is lost, or its
+//! peer crashes, but never beyond the instant at which its own clock shows its deadline: who acts later
+//! is not a holder, and for fencing to stop ([`super::register`]).
+
+use super::board::Board;
+use super::{Oracle, Violation};
+use crate::history::{Ledger, Record, TrueTime, What};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Exclusion {
+    board: Board,
+}
+
+impl Oracle for Exclusion {
+    fn name(&self) -> &'static str {
+        "exclusion"
+    }
+
+    fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
+        let at = record.at;
+        self.board.see(record);
+        let (What::Granted { request, .. } | What::Extended { request, .. }) = &record.what else {
+            return;
+        };
+        let Some((name, lock)) = self.board.lock_of(&record.what) else { return };
+        let unexpired = |holder| lock.inside.get(holder).is_some_and(|until| *until > at);
+        let other = lock.inside.keys().find(|other| *other != request && unexpired(other));
+        if let Some(other) = other.filter(|_| unexpired(request)) {
+            let sentence = format!("{request} is inside {name} while {other} is");
+            violations.push(Violation { oracle: self.name(), at, sentence });
+        }
+    }
+
+    fn finish(&mut self, _: TrueTime, _: &Ledger, _: &mut Vec<Violation>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tale::*;
+    use super::*;
+
+    #[test]
+    fn one_after_the_other_is_fine_however_the_first_one_ends() {
+        for (at, end) in [(20, released(1)), (20, lost(1)), (20, crashed(1)), (1, extended(1, 20))]
+        {
+            let until = if matches!(end, What::Extended { .. }) { 10 } else { 1_000 };
+            let tale = [
+                (0, asked(1)),
+                (0, asked(2)),
+                (0, granted(1, until)),
+                (at, end),
+                (20, granted(2, 1_000)),
+            ];
+            assert_eq!(judge(Exclusion::default(), &tale, 99), []);
+        }
+    }
+
+    #[test]
+    fn two_at_once_are_seen_when_the_second_enters() {
+        let tale = [(0, asked(1)), (0, asked(2)), (0, granted(1, 21)), (20, granted(2, 99))];
+        let violations = judge(Exclusion::default(), &tale, 99);
+        assert_eq!(violations[0].sentence, "p2/1 is inside /a while p1/1 is");
+        assert_eq!((violations.len(), violations[0].at), (1, ms(20)));
+    }
+
+    #[test]
+    fn two_at_once_are_seen_when_the_first_is_extended_beyond_its_deadline() {
+        let tale = [
+            (0, asked(1)),
+            (0, asked(2)),
+            (0, granted(1, 10)),
+            (20, granted(2, 99)),
+            (30, extended(1, 50)),
+        ];
+        assert_eq!(judge(Exclusion::default(), &tale, 99).len(), 1);
+    }
+}

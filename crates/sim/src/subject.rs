@@ -1,0 +1,199 @@
+//! Which protocol is put to the test: from a name to a run of the right type.
+
+use std::str::FromStr;
+
+use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Mutant, Sigma};
+use sigmalock_protocols::strawman::{self, Strawman};
+
+use crate::network::Network;
+use crate::oracles::{self, Oracle};
+use crate::run::{Outcome, RunConfig, run_watched};
+use crate::watch::{Blind, Watch};
+
+/// A protocol, as which variant, how large, and perhaps broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// Which protocol.
+    pub protocol: ProtocolName,
+    /// To the letter, or fit to survive.
+    pub variant: Variant,
+    /// Which rule is broken on purpose; only the shipped Sigma has mutants.
+    pub mutant: Option<Mutant>,
+    /// m of n.
+    pub quorum: Quorum,
+    /// The numbers it goes by.
+    pub tuning: Tuning,
+}
+
+/// The numbers that protocols share, and that a network calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// The longest lease.
+    pub lease_max: Span,
+    /// How long a vote from the queue waits to be claimed.
+    pub claim_window: Span,
+    /// The worst round trip to expect.
+    pub round_trip_worst: Span,
+    /// The longest a message can be under way, copies included.
+    pub flight_max: Span,
+    /// How long a loser of the strawman waits.
+    pub back_off: (Span, Span),
+    /// Whether hosts persist their votes.
+    pub durable: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            lease_max: Span::from_secs(15),
+            claim_window: Span::from_secs(2),
+            round_trip_worst: Span::from_millis(500),
+            flight_max: Span::from_secs(30),
+            back_off: (Span::ZERO, Span::from_secs(4)),
+            durable: false,
+        }
+    }
+}
+
+impl Tuning {
+    /// The defaults, made to fit a network: a lease can be kept alive over it, and nothing that it
+    /// delivers is later than protocols count on.
+    #[must_use]
+    pub fn for_network(network: &Network) -> Self {
+        let default = Self::default();
+        let one_way = network.latency.worst();
+        let round_trip_worst = (one_way * 2).max(Span::from_millis(1));
+        Self {
+            lease_max: default.lease_max.max(round_trip_worst * 5),
+            claim_window: default.claim_window.max(round_trip_worst * 2),
+            round_trip_worst,
+            flight_max: default.flight_max.max((one_way + network.late_max) * 2),
+            ..default
+        }
+    }
+}
+
+/// Why a subject cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// No such mutant.
+    #[error("there is no mutant `{0}`; there are: {all}", all = mutant_names())]
+    UnknownMutant(String),
+    /// Only one protocol has mutants.
+    #[error("only the shipped sigma has mutants, not {variant} {protocol}")]
+    NoMutants {
+        /// The protocol.
+        protocol: ProtocolName,
+        /// The variant.
+        variant: Variant,
+    },
+}
+
+fn mutant_names() -> String {
+    Mutant::ALL.iter().map(|mutant| mutant.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl Subject {
+    /// A healthy subject with the default numbers.
+    #[must_use]
+    pub fn new(protocol: ProtocolName, variant: Variant, quorum: Quorum) -> Self {
+        Self { protocol, variant, mutant: None, quorum, tuning: Tuning::default() }
+    }
+
+    /// The same, broken on purpose.
+    pub fn with_mutant(self, name: &str) -> Result<Self, SubjectError> {
+        let Self { protocol, variant, .. } = self;
+        if (protocol, variant) != (ProtocolName::Sigma, Variant::Shipped) {
+            return Err(SubjectError::NoMutants { protocol, variant });
+        }
+        let mutant =
+            Mutant::from_str(name).map_err(|_| SubjectError::UnknownMutant(name.to_owned()))?;
+        Ok(Self { mutant: Some(mutant), ..self })
+    }
+
+    /// Everything that must be true of its runs.
+    #[must_use]
+    pub fn oracles(&self, config: &RunConfig) -> Vec<Box<dyn Oracle>> {
+        let queues = (self.protocol, self.variant) == (ProtocolName::Sigma, Variant::Shipped);
+        oracles::all(config.setting(queues))
+    }
+
+    /// Runs it.
+    pub fn run(&self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>]) -> Outcome {
+        self.run_watched(config, oracles, &mut Blind)
+    }
+
+    /// Runs it, with somebody watching. A subject that persists nothing has no disk to come back to.
+    pub fn run_watched(
+        &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
+    ) -> Outcome {
+        let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
+        match (self.protocol, self.variant) {
+            (ProtocolName::Sigma, Variant::Shipped) => {
+                let sigma = self.sigma();
+                run_watched(config, |me| Sigma::new(me, sigma.clone()), oracles, watch)
+            }
+            (ProtocolName::Sigma, Variant::Literal) => {
+                let literal = self.literal();
+                run_watched(config, |me| Literal::new(me, literal.clone()), oracles, watch)
+            }
+            (ProtocolName::Strawman, _) => {
+                let strawman = self.strawman();
+                run_watched(config, |me| Strawman::new(me, strawman.clone()), oracles, watch)
+            }
+        }
+    }
+
+    fn sigma(&self) -> sigma::Config {
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, .. } =
+            self.tuning;
+        sigma::Config {
+            lease_max,
+            claim_window,
+            round_trip_worst,
+            flight_max,
+            durable,
+            mutant: self.mutant,
+            ..sigma::Config::new(self.quorum)
+        }
+    }
+
+    fn literal(&self) -> LiteralConfig {
+        LiteralConfig::whole(self.quorum)
+    }
+
+    fn strawman(&self) -> strawman::Config {
+        let Tuning { lease_max, round_trip_worst, flight_max, back_off, durable, .. } = self.tuning;
+        strawman::Config {
+            lease_max,
+            round_trip_worst,
+            flight_max,
+            back_off,
+            durable,
+            ..strawman::Config::new(self.quorum, self.variant)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_shipped_sigma_has_mutants_and_unknown_ones_are_listed() {
+        let quorum = Quorum::new(3, 2).unwrap();
+        let subject = |protocol, variant| Subject::new(protocol, variant, quorum);
+        let shipped = subject(ProtocolName::Sigma, Variant::Shipped);
+        for mutant in Mutant::ALL {
+            let broken = shipped.clone().with_mutant(mutant.as_str()).unwrap();
+            assert_eq!(broken.mutant, Some(*mutant));
+        }
+        let sentence = shipped.with_mutant("nonsense").unwrap_err().to_string();
+        assert!(Mutant::ALL.iter().all(|mutant| sentence.contains(mutant.as_str())));
+        assert!(subject(ProtocolName::Sigma, Variant::Literal).with_mutant("x").is_err());
+        assert!(subject(ProtocolName::Strawman, Variant::Shipped).with_mutant("x").is_err());
+    }
+}
