@@ -79,7 +79,7 @@ pub(crate) fn run_all(steps: &[Step]) -> Result<()> {
         }
     }
     eprintln!();
-    let width = times.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
     for (index, (name, elapsed)) in times.iter().enumerate() {
         let failed = outcome.is_err() && index + 1 == times.len();
         let verdict = if failed { "FAILED" } else { "ok" };

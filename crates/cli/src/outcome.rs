@@ -1,7 +1,7 @@
 //! How a command ends: what it says on stderr, and its exit code.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -46,10 +46,15 @@ pub(crate) fn report(result: anyhow::Result<Verdict>) -> ExitCode {
         Ok(Verdict::Violated) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::from(141),
         Err(error) => {
-            eprintln!("sigmalock: {error:#}");
+            complain(format_args!("sigmalock: {error:#}"));
             ExitCode::from(if error.is::<BadParameters>() { 2 } else { 1 })
         }
     }
+}
+
+/// A line on stderr. If nobody listens there, there is nobody to tell.
+pub(crate) fn complain(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -66,7 +71,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
             Err(error) => report(Err(error.into())),
         },
         _ => {
-            eprintln!("sigmalock: {}", sentence(error));
+            complain(format_args!("sigmalock: {}", sentence(error)));
             ExitCode::from(2)
         }
     }

@@ -1,9 +1,10 @@
 //! A progress bar that shows itself only to a person who has begun to wonder.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Jobs that are over sooner need no bar.
 const QUIET_FOR: Duration = Duration::from_secs(2);
@@ -19,10 +20,13 @@ impl Progress {
     pub(crate) fn new(total: u64, unit: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         let template = format!(
-            "{{bar:32}} {{human_pos}}/{{human_len}} {unit}  {{per_sec}}  {{eta}} left  {{msg}}"
+            "{{bar:32}} {{human_pos}}/{{human_len}} {unit}  {{pace}}  {{eta}} left  {{msg}}"
         );
         if let Ok(style) = ProgressStyle::with_template(&template) {
-            bar.set_style(style.progress_chars("━╸ "));
+            let pace = |state: &ProgressState, text: &mut dyn Write| {
+                let _ = write!(text, "{:.0}/s", state.per_sec());
+            };
+            bar.set_style(style.progress_chars("━╸ ").with_key("pace", pace));
         }
         Self { bar, begin: Instant::now(), for_a_person: std::io::stderr().is_terminal() }
     }

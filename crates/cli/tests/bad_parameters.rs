@@ -78,10 +78,7 @@ const BAD: &[(&str, &str)] = &[
         "lab sweep --rate 1 --replica-life 0s",
         "--replica-life 0s: this duration must be longer than nothing",
     ),
-    (
-        "lab sweep --rate 1 --back-off 5s",
-        "--back-off 5s: this is a range of durations, LOW..HIGH",
-    ),
+    ("lab sweep --rate 1 --back-off 5s", "--back-off 5s: this is a range of durations, LOW..HIGH"),
     (
         "lab sweep --rate 1 --back-off 5s..1s",
         "--back-off 5s..1s: this range of durations runs backwards",

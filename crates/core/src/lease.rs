@@ -35,6 +35,15 @@ pub struct Echo {
     pub heard: Stamp,
 }
 
+impl Echo {
+    /// The echo of the message that was sent later. A copy of an old message that arrives late makes
+    /// a true echo too, but one that says little.
+    #[must_use]
+    pub fn newer(self, other: Self) -> Self {
+        if other.sent > self.sent { other } else { self }
+    }
+}
+
 /// What a client gives up of every span to cover clock rates, in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Margin(pub u32);

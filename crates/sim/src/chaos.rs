@@ -110,8 +110,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         peer.alarm.disarm();
         peer.paused_until = None;
         peer.deferred.clear();
-        for mail in peer.mailbox.drain(..) {
-            self.tally.row(mail.kind).lost += 1;
+        for mail in std::mem::take(&mut peer.mailbox) {
+            self.lose_letter(mail.letter);
         }
         self.forsake_users(index);
         self.record(What::Crashed(self.roster.id(index)));
@@ -160,6 +160,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if peer.paused_until.is_none_or(|already| already < until) {
             peer.paused_until = Some(until);
             self.queue.push(until, Event::Wake { peer: index as u32 });
+            self.record(What::FellAsleep(self.roster.id(index)));
         }
     }
 
@@ -177,6 +178,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         peer.alarm.disarm();
         let mailbox = std::mem::take(&mut peer.mailbox);
         let deferred = std::mem::take(&mut peer.deferred);
+        self.record(What::Woke(self.roster.id(index)));
         let mut order = [0, 1, 2];
         self.rng.shuffle(&mut order);
         let (mut mailbox, mut deferred) = (Some(mailbox), Some(deferred));
@@ -185,7 +187,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                 0 => self.fire_due(index),
                 1 => {
                     for mail in mailbox.take().into_iter().flatten() {
-                        self.open(index, mail);
+                        self.open(mail);
                     }
                 }
                 _ => deferred.take().into_iter().flatten().for_each(|deed| self.on_user(deed)),
@@ -193,11 +195,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    fn open(&mut self, index: usize, mail: Mail<P::Message>) {
+    fn open(&mut self, mail: Mail) {
         if self.now.since(mail.came) > self.config.mail_max {
-            self.tally.row(mail.kind).lost += 1;
+            self.lose_letter(mail.letter);
         } else {
-            self.hand_over(mail.from, index as u32, mail.kind, mail.message);
+            self.hand_over(mail.letter);
         }
     }
 

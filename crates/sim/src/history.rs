@@ -79,6 +79,10 @@ pub enum What {
     Crashed(PeerId),
     /// A peer began a life.
     Started(PeerId),
+    /// A peer stands still; it notices nothing, and its users with it.
+    FellAsleep(PeerId),
+    /// It goes on.
+    Woke(PeerId),
     /// All faults are over; from here on the world is kind.
     Healed,
 }

@@ -12,6 +12,7 @@ use crate::history::TrueTime;
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::users::UserEvent;
+use crate::world::Letter;
 
 pub(crate) struct Peer<P: Protocol> {
     /// `None` while the peer is down.
@@ -25,7 +26,7 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) disk: BTreeMap<P::DurableKey, P::Durable>,
     /// When the pause ends, if the peer stands still.
     pub(crate) paused_until: Option<TrueTime>,
-    pub(crate) mailbox: Vec<Mail<P::Message>>,
+    pub(crate) mailbox: Vec<Mail>,
     /// What its users would have done during a pause.
     pub(crate) deferred: Vec<UserEvent>,
     pub(crate) calls_made: u64,
@@ -34,11 +35,10 @@ pub(crate) struct Peer<P: Protocol> {
 }
 
 /// A message that waits for its receiver to wake up.
-pub(crate) struct Mail<M> {
-    pub(crate) from: u32,
-    pub(crate) kind: u8,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mail {
     pub(crate) came: TrueTime,
-    pub(crate) message: M,
+    pub(crate) letter: Letter,
 }
 
 /// The one entry that a peer's timers have in the event queue: for the earliest of them. When that

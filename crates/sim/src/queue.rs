@@ -8,35 +8,54 @@ use crate::history::TrueTime;
 /// Bits of a key that name the slot, so that 16 million events can be under way.
 const SLOT_BITS: u32 = 24;
 
-/// Events by true time; those of one instant come in the order in which they were put in.
-///
-/// A key is one `u128` (time, sequence, slot), so that the heap compares and moves 16 bytes whatever
-/// an event weighs, and slots are reused, so that a steady run allocates nothing.
+/// Things in slots that are reused, so that a steady run allocates nothing.
+pub(crate) struct Slab<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self, item: T) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = Some(item);
+            return slot;
+        }
+        assert!(self.slots.len() < 1 << SLOT_BITS, "too many events under way");
+        self.slots.push(Some(item));
+        (self.slots.len() - 1) as u32
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
+        let item = self.slots[slot as usize].take();
+        if item.is_some() {
+            self.free.push(slot);
+        }
+        item
+    }
+}
+
+/// Events by true time; those of one instant come in the order in which they were put in. A key is
+/// one `u128` (time, sequence, slot), so that the heap compares and moves 16 bytes.
 pub(crate) struct Queue<E> {
     heap: BinaryHeap<Reverse<u128>>,
-    slots: Vec<Option<E>>,
-    free: Vec<u32>,
+    events: Slab<E>,
     sequence: u64,
 }
 
 impl<E> Queue<E> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), slots: Vec::new(), free: Vec::new(), sequence: 0 }
+        Self { heap: BinaryHeap::new(), events: Slab::new(), sequence: 0 }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, at: TrueTime, event: E) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(event);
-                slot
-            }
-            None => {
-                assert!(self.slots.len() < 1 << SLOT_BITS, "too many events under way");
-                self.slots.push(Some(event));
-                (self.slots.len() - 1) as u32
-            }
-        };
+        let slot = self.events.insert(event);
         let order = (self.sequence << SLOT_BITS) | u64::from(slot);
         self.sequence += 1;
         self.heap.push(Reverse((u128::from(at.0) << 64) | u128::from(order)));
@@ -52,13 +71,12 @@ impl<E> Queue<E> {
         }
         self.heap.pop();
         let slot = key as u32 & ((1 << SLOT_BITS) - 1);
-        self.free.push(slot);
-        self.slots[slot as usize].take().map(|event| (at, event))
+        self.events.take(slot).map(|event| (at, event))
     }
 
     /// What is still in the queue, in no order that means anything.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &E> {
-        self.slots.iter().flatten()
+        self.events.slots.iter().flatten()
     }
 }
 
@@ -87,6 +105,6 @@ mod tests {
             queue.pop(TrueTime(at));
             queue.pop(TrueTime(at));
         }
-        assert!(queue.slots.len() <= 4);
+        assert!(queue.events.slots.len() <= 4);
     }
 }

@@ -90,9 +90,10 @@ impl RunConfig {
     #[must_use]
     pub fn setting(&self, queues: bool) -> Setting {
         let work = &self.workload;
-        let strange = [work.crash, work.sleep, work.overstay].iter().any(|habit| habit.probability > 0.0);
+        let strange =
+            [work.crash, work.sleep, work.overstay].iter().any(|habit| habit.probability > 0.0);
         let faulty = strange
-            || !self.network.is_reliable()
+            || self.network.loss > 0.0
             || !self.faults.is_empty()
             || self.script.is_some()
             || self.clocks != Clocks::default();
@@ -175,12 +176,12 @@ pub fn run_watched<P: LockProtocol, W: Watch>(
 
 fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime) -> Outcome {
     for event in world.queue.rest() {
-        if let Event::Deliver { kind, .. } = event {
-            world.tally.row(*kind).in_flight += 1;
+        if let Event::Deliver(letter) = event {
+            world.tally.row(letter.kind).in_flight += 1;
         }
     }
     for mail in world.peers.iter().flat_map(|peer| &peer.mailbox) {
-        world.tally.row(mail.kind).in_flight += 1;
+        world.tally.row(mail.letter.kind).in_flight += 1;
     }
     let notes = world.notes.by_name();
     let sent_measured = world.tally.sent() - world.sent_before;

@@ -334,7 +334,11 @@ impl Watch for Teller<'_> {
                 let verdict = if *accepted { "accepted" } else { "REFUSED" };
                 format!("{} writes with token {token}: {verdict}", who(request))
             }
-            What::Crashed(_) | What::Started(_) | What::Healed => return,
+            What::Crashed(_)
+            | What::Started(_)
+            | What::FellAsleep(_)
+            | What::Woke(_)
+            | What::Healed => return,
         };
         self.line(record.at, format_args!("▶ {text}"));
     }

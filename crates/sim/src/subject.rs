@@ -188,7 +188,7 @@ mod tests {
         let subject = |protocol, variant| Subject::new(protocol, variant, quorum);
         let shipped = subject(ProtocolName::Sigma, Variant::Shipped);
         for mutant in Mutant::ALL {
-            let broken = shipped.clone().with_mutant(mutant.as_str()).unwrap();
+            let broken = shipped.with_mutant(mutant.as_str()).unwrap();
             assert_eq!(broken.mutant, Some(*mutant));
         }
         let sentence = shipped.with_mutant("nonsense").unwrap_err().to_string();

@@ -1,20 +1,18 @@
 //! The users of peers: they ask, enter, write, leave, change their minds, overstay and crash.
 
+mod crowd;
+
 use sigmalock_core::{
     Acquire, CallId, Input, LockReply, LockRequest, Name, Patience, RequestId, Span, Token,
 };
 
+use self::crowd::AFTER_REFUSAL_MIN;
 use crate::history::{Ending, TrueTime, What};
 use crate::register::FencedRegister;
 use crate::rng::Rng;
 use crate::watch::Watch;
-use crate::workload::{Arrivals, Errand, Workload};
+use crate::workload::{Errand, Workload};
 use crate::world::{Event, LockProtocol, World};
-
-/// Who was turned away thinks at least this long before asking again, so that time passes.
-const AFTER_REFUSAL_MIN: Span = Span::from_millis(10);
-/// Idle clients ask once more within this long after the heal.
-const ROLL_CALL: Span = Span::from_secs(1);
 
 /// Somebody who asks for locks through a peer, one at a time.
 #[derive(Debug)]
@@ -113,83 +111,9 @@ impl Users {
 }
 
 impl<P: LockProtocol, W: Watch> World<'_, P, W> {
-    /// Makes the clients that exist from the beginning.
-    pub(crate) fn people(&mut self) {
-        match self.config.workload.arrivals {
-            Arrivals::Scripted => {}
-            Arrivals::Poisson { clients_min, .. } => {
-                for _ in 0..clients_min {
-                    let user = self.add_client();
-                    self.users.idle.push(user);
-                }
-                self.schedule_arrival();
-            }
-            Arrivals::Loops { clients, think } => {
-                for _ in 0..clients {
-                    let user = self.add_client();
-                    let after = think.draw(&mut self.users.rng);
-                    self.schedule_ask(user, after);
-                }
-            }
-        }
-    }
-
-    fn add_client(&mut self) -> u32 {
-        let k = self.users.list.len();
-        let hosts = self.roster.hosts;
-        let index = if self.config.workload.clients_on_hosts { k % hosts } else { hosts + k };
-        self.add_user(index)
-    }
-
-    fn add_user(&mut self, index: usize) -> u32 {
-        self.ensure_peer(index);
-        self.users.list.push(User { peer: index as u32, epoch: 0, session: None, last: None });
-        (self.users.list.len() - 1) as u32
-    }
-
     fn schedule(&mut self, user: u32, after: Span, deed: Deed) {
         let epoch = self.users.list[user as usize].epoch;
         self.queue.push(self.now + after, Event::User(UserEvent { user, epoch, deed }));
-    }
-
-    fn schedule_ask(&mut self, user: u32, after: Span) {
-        if !self.healed {
-            self.schedule(user, after, Deed::Ask);
-        }
-    }
-
-    fn schedule_arrival(&mut self) {
-        let Arrivals::Poisson { per_s, .. } = self.config.workload.arrivals else { return };
-        if per_s > 0.0 && !self.healed {
-            let mean = Span::from_micros((1e6 / per_s) as u64);
-            let at = self.now + self.users.rng.exponential(mean);
-            self.queue.push(at, Event::Arrival);
-        }
-    }
-
-    pub(crate) fn on_arrival(&mut self) {
-        if self.healed {
-            return;
-        }
-        if let Some(user) = self.idle_user() {
-            self.schedule(user, Span::ZERO, Deed::Ask);
-        }
-        self.schedule_arrival();
-    }
-
-    /// A random idle user whose peer is up, or a new one, if there may be more.
-    fn idle_user(&mut self) -> Option<u32> {
-        for _ in 0..self.users.idle.len().min(4) {
-            let place = self.users.rng.below(self.users.idle.len() as u64) as usize;
-            let peer = self.users.list[self.users.idle[place] as usize].peer;
-            if self.peers[peer as usize].is_up() {
-                return Some(self.users.idle.swap_remove(place));
-            }
-        }
-        let Arrivals::Poisson { clients_max, .. } = self.config.workload.arrivals else {
-            return None;
-        };
-        (self.users.list.len() < clients_max).then(|| self.add_client())
     }
 
     pub(crate) fn on_user(&mut self, event: UserEvent) {
@@ -379,82 +303,5 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             let calls = &mut self.peers[user.peer as usize].calls;
             calls.retain(|(call, _)| *call != session.request.call);
         }
-    }
-
-    /// What a user does when a session is over.
-    fn go_on(&mut self, user: u32, at_least: Span) {
-        match self.config.workload.arrivals {
-            Arrivals::Scripted => {}
-            Arrivals::Poisson { .. } => self.users.idle.push(user),
-            Arrivals::Loops { think, .. } => {
-                let think = think.draw(&mut self.users.rng).max(at_least);
-                self.schedule_ask(user, think);
-            }
-        }
-    }
-
-    /// The peer is down: whatever its users had under way is over.
-    pub(crate) fn forsake_users(&mut self, index: usize) {
-        let calls = std::mem::take(&mut self.peers[index].calls);
-        for (_, user) in calls {
-            self.finish(user);
-        }
-    }
-
-    /// The peer is back: its users begin anew.
-    pub(crate) fn encourage_users(&mut self, index: usize) {
-        for user in 0..self.users.list.len() as u32 {
-            let record = &self.users.list[user as usize];
-            let idle = record.session.is_none() && !self.users.idle.contains(&user);
-            if record.peer as usize == index && idle {
-                self.users.list[user as usize].epoch += 1;
-                self.go_on(user, AFTER_REFUSAL_MIN);
-            }
-        }
-    }
-
-    /// After the heal every idle user asks once more, and waits for as long as it takes.
-    pub(crate) fn roll_call(&mut self) {
-        if self.config.workload.arrivals == Arrivals::Scripted {
-            return;
-        }
-        for user in 0..self.users.list.len() as u32 {
-            if self.users.list[user as usize].session.is_none() {
-                self.users.list[user as usize].epoch += 1;
-                self.users.expected += 1;
-                let after = self.users.rng.span(Span::ZERO, ROLL_CALL);
-                self.schedule(user, after, Deed::AskKindly);
-            }
-        }
-    }
-
-    pub(crate) fn scripted_acquire(&mut self, index: usize, name: &Name, errand: Errand) {
-        let user = self.add_user(index);
-        let name = self.users.name(name);
-        self.ask(user, name, errand);
-    }
-
-    pub(crate) fn scripted_release(&mut self, index: usize, name: &Name) {
-        if let Some(user) = self.users.session_of(index, name) {
-            self.do_now(user, Deed::Leave);
-        }
-    }
-
-    pub(crate) fn scripted_cancel(&mut self, index: usize, name: &Name) {
-        if let Some(user) = self.users.session_of(index, name) {
-            self.do_now(user, Deed::Cancel);
-        }
-    }
-
-    fn do_now(&mut self, user: usize, deed: Deed) {
-        let epoch = self.users.list[user].epoch;
-        self.on_user(UserEvent { user: user as u32, epoch, deed });
-    }
-
-    pub(crate) fn scripted_write(&mut self, index: usize, name: &Name) {
-        let name = self.users.name(name);
-        let theirs = self.users.list.iter().rev().filter(|user| user.peer as usize == index);
-        let last = theirs.filter_map(|user| user.last).find(|(_, of, _)| *of == name);
-        self.write_again(last);
     }
 }

@@ -196,6 +196,14 @@ impl Errand {
     /// A client that stays inside until told to leave and does nothing strange.
     #[must_use]
     pub const fn new(ttl: Span, patience: Patience) -> Self {
-        Self { ttl, patience, inside: None, cancel_after: None, overstay: None, sleep_after: None, crash_after: None }
+        Self {
+            ttl,
+            patience,
+            inside: None,
+            cancel_after: None,
+            overstay: None,
+            sleep_after: None,
+            crash_after: None,
+        }
     }
 }

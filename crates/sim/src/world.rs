@@ -22,7 +22,7 @@ use crate::measure::{Histogram, Tally};
 use crate::network::{End, Wires};
 use crate::notes::Notes;
 use crate::peer::{Around, Mail, Peer};
-use crate::queue::Queue;
+use crate::queue::{Queue, Slab};
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::run::RunConfig;
@@ -33,10 +33,21 @@ use crate::watch::Watch;
 pub trait LockProtocol: Protocol<Request = LockRequest, Reply = LockReply> {}
 impl<P: Protocol<Request = LockRequest, Reply = LockReply>> LockProtocol for P {}
 
+/// A message under way. What it says stays in one slot from sending to delivery, so that events are
+/// small whatever messages weigh.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Letter {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    slot: u32,
+    pub(crate) kind: u8,
+}
+
 /// What can happen next.
-pub(crate) enum Event<P: Protocol> {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event {
     /// A message arrives.
-    Deliver { from: u32, to: u32, kind: u8, message: P::Message },
+    Deliver(Letter),
     /// A peer's earliest timer is due, unless superseded.
     Alarm { peer: u32, number: u32 },
     /// A user does something.
@@ -68,7 +79,8 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     pub(crate) config: &'a RunConfig,
     pub(crate) make: &'a dyn Fn(PeerId) -> P,
     pub(crate) now: TrueTime,
-    pub(crate) queue: Queue<Event<P>>,
+    pub(crate) queue: Queue<Event>,
+    messages: Slab<P::Message>,
     pub(crate) peers: Vec<Peer<P>>,
     pub(crate) roster: Roster,
     pub(crate) wires: Wires,
@@ -100,6 +112,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             make,
             now: TrueTime(0),
             queue: Queue::new(),
+            messages: Slab::new(),
             peers: Vec::new(),
             roster: config.roster(),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
@@ -129,11 +142,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             self.now = at;
             self.events += 1;
             if at_this_instant > EVENTS_PER_INSTANT_MAX {
-                self.object_to_standstill(&event);
+                self.object_to_standstill(event);
                 return at;
             }
             self.step(event);
-            if self.healed && self.users.are_content() {
+            if self.healed && self.config.script.is_none() && self.users.are_content() {
                 return at;
             }
             if self.events > self.config.events_max {
@@ -148,15 +161,15 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         end
     }
 
-    fn object_to_standstill(&mut self, event: &Event<P>) {
+    fn object_to_standstill(&mut self, event: Event) {
         let busy = match event {
             Event::Alarm { peer, .. } => {
-                let id = self.roster.id(*peer as usize);
-                let timers = &self.peers[*peer as usize].timers;
+                let id = self.roster.id(peer as usize);
+                let timers = &self.peers[peer as usize].timers;
                 format!("{id} fires and sets timers in one instant, for ever: {timers:?}")
             }
-            Event::Deliver { to, message, .. } => {
-                format!("{} gets messages without end: {message}", self.roster.id(*to as usize))
+            Event::Deliver(letter) => {
+                format!("{} gets messages without end", self.roster.id(letter.to as usize))
             }
             _ => "something happens without end".to_owned(),
         };
@@ -164,9 +177,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     }
 
     #[inline]
-    fn step(&mut self, event: Event<P>) {
+    fn step(&mut self, event: Event) {
         match event {
-            Event::Deliver { from, to, kind, message } => self.deliver(from, to, kind, message),
+            Event::Deliver(letter) => self.deliver(letter),
             Event::Alarm { peer, number } => self.fire(peer as usize, number),
             Event::User(event) => self.on_user(event),
             Event::Arrival => self.on_arrival(),
@@ -245,33 +258,45 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let to_end = End { index: to_index, id: to };
         let fate = self.wires.fate(self.now, from_end, to_end, kind_name);
         self.watch.on_send(self.now, from_id, to, &message, fate.arrives);
-        let (from, to_index) = (from as u32, to_index as u32);
         if let Some(copy) = fate.copy {
             self.watch.on_copy(self.now, from_id, to, copy);
             self.tally.row(kind).duplicated += 1;
-            let message = message.clone();
-            self.queue.push(copy, Event::Deliver { from, to: to_index, kind, message });
+            self.post(copy, from, to_index, kind, message.clone());
         }
         match fate.arrives {
-            Some(at) => self.queue.push(at, Event::Deliver { from, to: to_index, kind, message }),
+            Some(at) => self.post(at, from, to_index, kind, message),
             None => self.tally.row(kind).lost += 1,
         }
     }
 
     #[inline]
-    fn deliver(&mut self, from: u32, to: u32, kind: u8, message: P::Message) {
-        let peer = &mut self.peers[to as usize];
-        if peer.protocol.is_none() {
-            self.tally.row(kind).lost += 1;
-        } else if peer.paused_until.is_some() {
-            peer.mailbox.push(Mail { from, kind, came: self.now, message });
-        } else {
-            self.hand_over(from, to, kind, message);
-        }
+    fn post(&mut self, at: TrueTime, from: usize, to: usize, kind: u8, message: P::Message) {
+        let slot = self.messages.insert(message);
+        let letter = Letter { from: from as u32, to: to as u32, slot, kind };
+        self.queue.push(at, Event::Deliver(letter));
     }
 
     #[inline]
-    pub(crate) fn hand_over(&mut self, from: u32, to: u32, kind: u8, message: P::Message) {
+    fn deliver(&mut self, letter: Letter) {
+        let peer = &mut self.peers[letter.to as usize];
+        if peer.protocol.is_none() {
+            self.lose_letter(letter);
+        } else if peer.paused_until.is_some() {
+            peer.mailbox.push(Mail { came: self.now, letter });
+        } else {
+            self.hand_over(letter);
+        }
+    }
+
+    pub(crate) fn lose_letter(&mut self, letter: Letter) {
+        self.messages.take(letter.slot);
+        self.tally.row(letter.kind).lost += 1;
+    }
+
+    #[inline]
+    pub(crate) fn hand_over(&mut self, letter: Letter) {
+        let Letter { from, to, slot, kind } = letter;
+        let Some(message) = self.messages.take(slot) else { return };
         self.tally.row(kind).delivered += 1;
         self.delivered += 1;
         self.journal.deliver(self.now, from, to, kind);

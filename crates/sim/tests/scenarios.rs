@@ -49,7 +49,10 @@ fn every_story_goes_as_its_transcript_says() {
 #[test]
 fn what_is_no_story_gets_a_sentence_with_its_line() {
     let error = |text: &str| Scenario::parse(text).expect_err("not a story").to_string();
-    assert_eq!(error("replicas 3, quorum 9\n"), "line 1: a quorum of 9 cannot be had from 3 replicas");
+    assert_eq!(
+        error("replicas 3, quorum 9\n"),
+        "line 1: a quorum of 9 cannot be had from 3 replicas"
+    );
     assert_eq!(error("\nlatency often\n").split(':').next(), Some("line 2"));
     assert_eq!(error("at 1s anna dances\n"), "line 1: `dances` is nothing anna can do");
     assert_eq!(error("once upon a time\n"), "line 1: `once upon a time` is no statement");

@@ -14,7 +14,7 @@ use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Jobs, Protocols, Replicas};
-use crate::outcome::{BadParameters, Verdict, after_help};
+use crate::outcome::{BadParameters, Verdict, after_help, complain};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
@@ -83,7 +83,7 @@ impl Torture {
             reports.iter().try_for_each(|(victim, report)| print_json(&mut out, victim, report))?;
         } else {
             print_for_people(&mut out, &reports)?;
-            eprintln!("{:.1} s", elapsed.as_secs_f64());
+            complain(format_args!("{:.1} s", elapsed.as_secs_f64()));
         }
         let failed = reports.iter().any(|(_, report)| report.failed > 0);
         Ok(if failed { Verdict::Violated } else { Verdict::Holds })
@@ -120,7 +120,7 @@ fn print_for_people(out: &mut dyn Write, reports: &[(&Victim, TortureReport)]) -
         table.row([
             victim.protocol.to_string(),
             victim.variant.to_string(),
-            victim.quorum.map_or_else(|| "drawn".to_owned(), |q| format!("{}/{}", q.m(), q.n())),
+            victim.quorum.map_or_else(|| "drawn".to_owned(), |q| format!("{}/{}", q.n(), q.m())),
             HumanCount(report.seeds).to_string(),
             hours(report.simulated),
             HumanCount(report.entries).to_string(),

@@ -119,16 +119,19 @@ impl Attempt {
             cx.note(Note::Malformed);
             return Step::Continue;
         };
+        let awaited = seat.tries > 0 && echo.sent == seat.asked_at;
         if !seat.hear(life, sequence, echo) && !config.breaks(Mutant::CountsStaleResponses) {
             cx.note(Note::StaleResponse);
             return Step::Continue;
         }
+        if awaited {
+            let sample = now.since(echo.sent).min(config.round_trip_worst * 4);
+            self.round_trip = self.round_trip.max(sample);
+        }
         match answer {
             Answer::Yours { vote, asked } => {
                 seat.voting_life = Some(life);
-                if asked {
-                    self.measure(config, now, echo);
-                } else {
+                if !asked {
                     self.turn_until = now + self.round_trip * 2;
                 }
                 self.on_vote(config, cx, index, echo, vote, asked);
@@ -139,7 +142,7 @@ impl Attempt {
                     self.yield_pause = Span::ZERO;
                 }
                 seat.asked_at = now;
-                self.measure(config, now, echo);
+                seat.yielding = false;
                 let news = owner.map_or(News::Nobody, |owner| News::Theirs(owner, now));
                 self.set_news(index, news);
                 // The host's advice says when the turn comes; the news of it takes a while longer.
@@ -157,9 +160,14 @@ impl Attempt {
         let yielded = self.seats[index].yielded.filter(|yielded| yielded.host == vote.grant.host);
         if yielded.is_some_and(|yielded| vote.grant.number <= yielded.number)
             && !config.breaks(Mutant::CountsYieldedVotes)
+            && !config.breaks(Mutant::CountsStaleResponses)
         {
+            // Said before the YIELD arrived, or the YIELD was lost.
             self.set_news(index, News::Unknown);
-            return self.give_back(config, cx, index, vote.grant);
+            if self.may_ask(cx, index) {
+                self.ask(config, cx, index);
+            }
+            return;
         }
         let expiry = expiry(config, now, echo, vote.lease, self.ttl);
         if expiry <= now && !self.seals_blindly(config) {
@@ -173,6 +181,7 @@ impl Attempt {
         }
         let seat = &mut self.seats[index];
         seat.ask_at = LocalTime::NEVER;
+        seat.yielding = false;
         let before = seat.held().filter(|held| held.grant == vote.grant);
         let expiry = before.map_or(expiry, |held| held.expiry.max(expiry));
         let held = Held { grant: vote.grant, proposal: vote.proposal, expiry };
@@ -192,7 +201,6 @@ impl Attempt {
         let index = usize::from(index);
         let held = self.seats.get(index).and_then(Seat::held);
         if matches!(self.phase, Phase::Asking) && held.is_some_and(|held| held.grant == grant) {
-            self.set_news(index, News::Unknown);
             self.give_back(config, cx, index, grant);
         }
     }
@@ -317,7 +325,7 @@ impl Attempt {
         if lost_at <= now && !self.seals_blindly(config) {
             // Too late to be of use: ask for fresh leases first.
             for index in 0..self.seats.len() {
-                if self.seats[index].held().is_some() && self.seats[index].tries == 0 {
+                if self.seats[index].held().is_some() && self.may_ask(cx, index) {
                     self.ask(config, cx, index);
                 }
             }
@@ -393,7 +401,7 @@ impl Attempt {
         for index in 0..self.seats.len() {
             let seat = &self.seats[index];
             let lower = seat.held().is_some_and(|held| held.proposal < token);
-            if lower && (fresh || seat.ask_at == LocalTime::NEVER) {
+            if lower && (fresh || self.may_ask(cx, index)) {
                 self.ask(config, cx, index);
             }
         }
@@ -438,22 +446,21 @@ impl Attempt {
         self.yield_from = cx.now() + self.yield_pause;
         for index in 0..self.seats.len() {
             if let Some(&Held { grant, .. }) = self.seats[index].held() {
-                self.set_news(index, News::Unknown);
                 self.give_back(config, cx, index, grant);
             }
         }
     }
 
     fn give_back(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize, grant: GrantId) {
+        self.set_news(index, News::Unknown);
         self.seats[index].yielded = Some(grant);
-        let Some(host) = self.seats[index].host else { return };
-        let call = self.call_to(index, cx.now());
-        cx.send(host, Message::Yield(call, grant));
-        self.await_answer(config, cx, index);
+        self.seats[index].yielding = true;
+        self.ask(config, cx, index);
     }
 
-    /// Sends the message that moves this seat forward: a SEAL for a vote that has yet to write the
-    /// token down, else a REQUEST, which is harmless to repeat.
+    /// Sends the message that moves this seat forward: a YIELD for a vote that the host has yet to take
+    /// back, a SEAL for one that has yet to write the token down, else a REQUEST. All are harmless to
+    /// repeat.
     fn ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
         let call = self.call_to(index, cx.now());
         let host = cx.host_of(&call.replica);
@@ -468,14 +475,26 @@ impl Attempt {
             self.set_news(index, News::Nobody);
             return self.ask_in(cx, index, self.retry_after(config, 4));
         };
-        let message = match (self.phase, self.seats[index].held()) {
-            (Phase::Sealing(token), Some(held)) if held.proposal < token => {
+        let seat = &self.seats[index];
+        let message = match (self.phase, seat.held(), seat.yielded) {
+            (Phase::Sealing(token), Some(held), _) if held.proposal < token => {
                 Message::Seal(call, held.grant, token)
             }
+            (_, _, Some(grant)) if seat.yielding => Message::Yield(call, grant),
             _ => Message::Request(call),
         };
         cx.send(host, message);
         self.await_answer(config, cx, index);
+    }
+
+    /// Whether an answer may be answered at once. If something was said to this replica less than a
+    /// round trip ago, the timer will do: otherwise copies of messages breed copies without end.
+    fn may_ask(&mut self, cx: Cx<'_, '_>, index: usize) -> bool {
+        let again_at = self.seats[index].asked_at + self.round_trip;
+        if again_at > cx.now() {
+            self.ask_in(cx, index, again_at.since(cx.now()));
+        }
+        again_at <= cx.now()
     }
 
     fn await_answer(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
@@ -504,11 +523,6 @@ impl Attempt {
         (round_trip * 2 * (1 << tries.min(10))).min(config.retry_max)
     }
 
-    fn measure(&mut self, config: &Config, now: LocalTime, echo: Echo) {
-        let sample = now.since(echo.sent).min(config.round_trip_worst * 4);
-        self.round_trip = self.round_trip.max(sample);
-    }
-
     fn set_news(&mut self, index: usize, news: News) {
         let seat = &mut self.seats[index];
         self.votes -= usize::from(seat.held().is_some());
@@ -518,12 +532,21 @@ impl Attempt {
         self.foreign += usize::from(is_foreign(&seat.news));
     }
 
-    /// Votes that are over are forgotten, and asked for again at the next chance.
+    /// Votes that are over are forgotten, and asked for again at the next chance. Outside, all others
+    /// are refreshed with them: votes that run out one after the other would never be m at once.
     fn drop_expired(&mut self, now: LocalTime) {
+        let over = |seat: &Seat| seat.held().is_some_and(|held| held.expiry <= now);
+        if !self.seats.iter().any(over) {
+            return;
+        }
+        let outside = self.guard().is_none();
         for index in 0..self.seats.len() {
-            if self.seats[index].held().is_some_and(|held| held.expiry <= now) {
+            let over = over(&self.seats[index]);
+            if over {
                 self.set_news(index, News::Unknown);
-                let seat = &mut self.seats[index];
+            }
+            let seat = &mut self.seats[index];
+            if over || (outside && seat.held().is_some()) {
                 (seat.asked_at, seat.ask_at) = (now, now);
             }
         }

@@ -206,7 +206,8 @@ impl Client {
     fn watch(&mut self, cx: Cx<'_, '_>, call: CallId) {
         let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
         self.lost_from = self.lost_from.min(guard.lost_at);
-        let wake_at = guard.renew_at.min(guard.lost_at);
+        let blind = self.config.breaks(Mutant::IgnoresDeadline);
+        let wake_at = if blind { guard.renew_at } else { guard.renew_at.min(guard.lost_at) };
         if self.renewal.must_set(wake_at) {
             cx.set_timer(Timer::Renewal, wake_at);
         }

@@ -20,7 +20,7 @@ pub struct Config {
     pub round_trip_worst: Span,
     /// The longest a message can be under way. The driver drops older ones.
     pub flight_max: Span,
-    /// The longest a waiting client goes without asking again.
+    /// The longest a waiting client goes without asking again, if its turn is near.
     pub retry_max: Span,
     /// What a host takes for the length of a critical section before it has seen any.
     pub service_default: Span,
@@ -60,7 +60,7 @@ impl Config {
             margin: Margin::ONE_PERCENT,
             round_trip_worst: Span::from_millis(500),
             flight_max: Span::from_secs(30),
-            retry_max: Span::from_secs(30),
+            retry_max: Span::from_secs(10),
             service_default: Span::from_secs(1),
             durable: false,
             limits: Limits {
@@ -79,6 +79,13 @@ impl Config {
     #[must_use]
     pub fn ttl_min(&self) -> Span {
         self.round_trip_worst * 5 / 2
+    }
+
+    /// How long to really wait before asking again, if the turn is expected in `wait`. Who asks only
+    /// when its turn should have come finds out too late that a replica has forgotten it; who asks
+    /// at a fixed pace, among thousands, is a nuisance. So a quarter of what is left each time.
+    pub(super) fn cap_wait(&self, wait: Span) -> Span {
+        wait.min(self.retry_max.max(wait / 4))
     }
 
     /// Whether this build is to break that rule.

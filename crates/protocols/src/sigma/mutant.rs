@@ -45,7 +45,7 @@ mutants! {
     CountsFromReceipt = "counts-from-receipt",
     /// A client takes the claim window for a full lease.
     IgnoresClaimWindow = "ignores-claim-window",
-    /// A client counts responses that were overtaken by newer ones.
+    /// A client counts responses that were overtaken, by newer ones or by its own YIELD.
     CountsStaleResponses = "counts-stale-responses",
     /// A client keeps counting a vote that it has yielded.
     CountsYieldedVotes = "counts-yielded-votes",

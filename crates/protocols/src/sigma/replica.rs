@@ -53,6 +53,8 @@ struct Owner {
     vote: Vote,
     echo: Echo,
     since: LocalTime,
+    /// Whether it has had a token written down, which counts as shown from then on.
+    sealed: bool,
     recalled_at: Option<LocalTime>,
 }
 
@@ -117,6 +119,8 @@ impl Replica {
             // Nothing is sent to it before it has asked again, which replaces this.
             echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
             since: now,
+            // Perhaps, perhaps not: so it counts.
+            sealed: true,
             recalled_at: None,
         });
     }
@@ -139,7 +143,7 @@ impl Replica {
         }
         match &mut self.owner {
             Some(owner) if owner.ticket == call.ticket => {
-                owner.echo = echo;
+                owner.echo = owner.echo.newer(echo);
                 owner.renew(now, owner.vote.lease.ttl);
             }
             _ => {
@@ -153,9 +157,9 @@ impl Replica {
                 self.recall_if_younger(desk, cx, call.ticket);
             }
         }
-        self.respond(desk, cx, call.ticket, echo);
+        self.respond(desk, cx, call.ticket);
         if desk.breaks(Mutant::AnswersTwice) {
-            self.respond(desk, cx, call.ticket, echo);
+            self.respond(desk, cx, call.ticket);
         }
     }
 
@@ -188,8 +192,8 @@ impl Replica {
             && owner.vote.proposal <= token
         {
             owner.vote.proposal = token;
+            owner.sealed = true;
             owner.renew(now, owner.ttl);
-            self.token = self.token.max(token);
             self.amnesiac = false;
             self.dirty = true;
         }
@@ -239,7 +243,7 @@ impl Replica {
         let now = cx.now();
         let good = match &mut self.owner {
             Some(owner) if owner.ticket == claim.ticket && owner.vote.grant == claim.grant => {
-                owner.echo = echo;
+                owner.echo = owner.echo.newer(echo);
                 owner.renew(now, owner.ttl);
                 true
             }
@@ -299,7 +303,7 @@ impl Replica {
     fn vacate(&mut self, end: End) {
         let Some(owner) = self.owner.take() else { return };
         self.dirty = true;
-        if let End::Lapsed = end {
+        if owner.sealed || matches!(end, End::Lapsed) {
             self.token = self.token.max(owner.vote.proposal);
             self.amnesiac = false;
         }
@@ -330,6 +334,7 @@ impl Replica {
                 vote,
                 echo: next.echo,
                 since: now,
+                sealed: false,
                 recalled_at: None,
             });
             self.dirty = true;
@@ -409,7 +414,10 @@ impl Replica {
 
     fn enqueue(&mut self, desk: &Desk, call: &Call, echo: Echo) -> bool {
         match self.place_of(&call.ticket) {
-            Ok(place) => self.queue[place].echo = echo,
+            Ok(place) => {
+                let waiter = &mut self.queue[place];
+                waiter.echo = waiter.echo.newer(echo);
+            }
             Err(_) if self.queue.len() >= desk.config.limits.queue_len_max => return false,
             Err(place) => {
                 let (ticket, ttl) = (call.ticket, call.ttl);
@@ -430,10 +438,10 @@ impl Replica {
     }
 
     /// Answers a message about a request with where it stands.
-    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo) {
-        let answer = match &self.owner {
+    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket) {
+        let (echo, answer) = match &self.owner {
             Some(owner) if owner.ticket == ticket => {
-                Answer::Yours { vote: owner.vote, asked: true }
+                (owner.echo, Answer::Yours { vote: owner.vote, asked: true })
             }
             owner => {
                 let now = cx.now();
@@ -443,9 +451,10 @@ impl Replica {
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
                 let service = self.service.max(age);
-                let wait = (service * (2 * place as u64 + 1) / 2).min(desk.config.retry_max);
-                self.queue[place].expires = now + wait * 2 + desk.config.lease_max;
-                Answer::Queued { owner, wait }
+                let wait = desk.config.cap_wait(service * (2 * place as u64 + 1) / 2);
+                let waiter = &mut self.queue[place];
+                waiter.expires = now + wait * 2 + desk.config.lease_max;
+                (waiter.echo, Answer::Queued { owner, wait })
             }
         };
         self.save(desk, cx);

@@ -18,6 +18,8 @@ pub(super) struct Seat {
     pub(super) life_at_seal: Option<Incarnation>,
     /// The last grant given back. It must never be counted again: the YIELD may still be under way.
     pub(super) yielded: Option<GrantId>,
+    /// Whether the host has yet to say that it took it back.
+    pub(super) yielding: bool,
     pub(super) asked_at: LocalTime,
     pub(super) ask_at: LocalTime,
     /// How often it was asked since it last answered.
@@ -62,6 +64,7 @@ impl Seat {
             voting_life: None,
             life_at_seal: None,
             yielded: None,
+            yielding: false,
             asked_at: LocalTime::MIN,
             ask_at: LocalTime::NEVER,
             tries: 0,

@@ -54,7 +54,7 @@ impl Strawman {
         claim.phase = Phase::Asking;
         claim.ballots.fill(Ballot::UNASKED);
         self.ask_all(cx, call);
-        cx.set_timer(Timer::Step(call), cx.now() + self.config.round_trip_worst);
+        cx.set_timer(Timer::Step(call), cx.now() + self.config.answer_wait());
     }
 
     /// Sends REQUESTs to all replicas: the first time they are bids, later they renew.
@@ -123,12 +123,13 @@ impl Strawman {
         let (n, m) = (self.config.quorum.n(), self.config.quorum.m());
         let Some(claim) = self.claims.get_mut(&call) else { return };
         let deadline = claim.deadline(m);
+        let warning = self.config.warning_max.min(claim.ttl / 10);
         match claim.phase {
-            Phase::Asking if deadline > cx.now() + self.config.warning => {
+            Phase::Asking if deadline > cx.now() + warning => {
                 claim.phase = Phase::Inside { deadline };
                 cx.cancel_timer(Timer::Patience(call));
                 cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
-                cx.set_timer(Timer::Lapse(call), deadline - self.config.warning);
+                cx.set_timer(Timer::Lapse(call), deadline - warning);
                 cx.reply(call, LockReply::Granted { token: None, deadline });
             }
             Phase::Asking => {
@@ -142,7 +143,7 @@ impl Strawman {
             // Each of the last votes to come in moves the deadline a little: not worth telling.
             Phase::Inside { deadline: before } if deadline >= before + claim.ttl / 8 => {
                 claim.phase = Phase::Inside { deadline };
-                cx.set_timer(Timer::Lapse(call), deadline - self.config.warning);
+                cx.set_timer(Timer::Lapse(call), deadline - warning);
                 cx.reply(call, LockReply::Extended { deadline });
             }
             Phase::Inside { .. } | Phase::BackingOff => {}

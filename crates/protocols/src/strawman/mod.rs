@@ -64,14 +64,15 @@ pub struct Config {
     /// A loser waits for a time drawn evenly from this range. The paper leaves it open: the smooth
     /// hump of its Figure 3 takes 0 to 100 s, a handful of contenders are best served by a few seconds.
     pub back_off: (Span, Span),
-    /// After this long without an answer there will be none.
+    /// The worst round trip to expect.
     pub round_trip_worst: Span,
     /// The longest a message may be late, copies included; so long is a bid remembered to be over.
     pub flight_max: Span,
     /// What clients give up of a lease for the difference of clock rates.
     pub margin: Margin,
-    /// How long before its deadline a holder is told that it is about to lose the lock.
-    pub warning: Span,
+    /// How long before its deadline a holder is told that it is about to lose the lock, at most; of a
+    /// short ttl it is a tenth.
+    pub warning_max: Span,
     /// Whether votes are kept on disk, so that a restarted host need not abstain.
     pub durable: bool,
 }
@@ -88,9 +89,15 @@ impl Config {
             round_trip_worst: Span::from_millis(500),
             flight_max: Span::from_secs(30),
             margin: Margin::ONE_PERCENT,
-            warning: Span::from_millis(50),
+            warning_max: Span::from_millis(50),
             durable: false,
         }
+    }
+    /// After this long without an answer there will be none. Half as long again as the worst round
+    /// trip: a client whose clock is fast must not give up just before the slowest answer, every time.
+    #[must_use]
+    pub fn answer_wait(&self) -> Span {
+        self.round_trip_worst * 3 / 2
     }
     /// The shortest ttl that renewals every third of it can keep alive.
     #[must_use]

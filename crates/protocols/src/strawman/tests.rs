@@ -290,7 +290,7 @@ fn a_vote_that_comes_after_the_round_is_given_back() {
     t.acquire(4, Patience::Try);
     let late = t.mail.remove(0);
     t.mail.clear();
-    t.pass(t.config.round_trip_worst);
+    t.pass(t.config.answer_wait());
     assert_eq!(t.told(), [(4, "busy")]);
     t.mail.clear();
     t.start(0, Birth::First);
@@ -298,6 +298,33 @@ fn a_vote_that_comes_after_the_round_is_given_back() {
     t.settle();
     assert_eq!(t.notes.last(), Some(&Note::StaleVote));
     assert!(t.peers[&PeerId(0)].seats.values().all(|seat| seat.owner.is_none()));
+}
+
+#[test]
+fn an_answer_after_exactly_the_worst_round_trip_counts_even_by_a_fast_clock() {
+    let mut t = Table::new(Variant::Shipped, false);
+    t.acquire(4, Patience::Try);
+    let late = core::mem::take(&mut t.mail);
+    // What a clock that is one per cent fast shows after the worst round trip.
+    t.pass(t.config.round_trip_worst + t.config.round_trip_worst / 100);
+    t.mail = late;
+    t.settle();
+    assert_eq!(t.told(), [(4, "granted")]);
+}
+
+#[test]
+fn the_shortest_ttl_that_is_accepted_can_be_had_and_kept() {
+    let mut t = Table::new(Variant::Shipped, false);
+    t.config.round_trip_worst = Span::from_millis(26);
+    (0..6).for_each(|peer| t.start(peer, Birth::First));
+    let (name, ttl) = (Name::new("/a").unwrap(), t.config.ttl_min());
+    t.ask(4, LockRequest::Acquire(Acquire { name, ttl, patience: Patience::Try }));
+    t.now += t.config.round_trip_worst;
+    t.settle();
+    t.pass(ttl * 4);
+    let told = t.told();
+    assert_eq!(told[0], (4, "granted"));
+    assert!(told.len() > 4 && told[1..].iter().all(|told| *told == (4, "extended")), "{told:?}");
 }
 
 #[test]

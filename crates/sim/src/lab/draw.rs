@@ -5,7 +5,7 @@ use sigmalock_protocols::parts::Quorum;
 
 use super::mishaps::{Mishaps, Regime};
 use crate::clock::Clocks;
-use crate::faults::FaultPlan;
+use crate::faults::{Fault, FaultPlan};
 use crate::history::TrueTime;
 use crate::latency::Latency;
 use crate::network::Network;
@@ -18,13 +18,83 @@ use crate::workload::{Arrivals, Habit, Length, PatienceMix, Workload};
 const QUORUMS: [(u16, u16, u64); 4] = [(3, 2, 35), (5, 3, 30), (9, 6, 25), (32, 24, 10)];
 /// From so many replicas on worlds are smaller otherwise, so that a seed takes no longer.
 const MANY: usize = 20;
-/// One in so many worlds has no faults at all: the oracles of order and idleness want that.
-const CALM_ONE_IN: u64 = 10;
 /// What the shipped protocols' margin covers.
 const PPM_MAX: u64 = 5_000;
 
 /// No world of this size needs more.
 const EVENTS_MAX: u64 = 3_000_000;
+
+/// What a world is mostly like. Rare sequences of rare events need a world that is bent on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weather {
+    /// No faults at all: the oracles of order and idleness want that.
+    Calm,
+    /// A bit of everything.
+    Mixed,
+    /// Everybody wants the same lock, and the network repeats itself, at once and much later.
+    Echoes,
+    /// Clients fall asleep again and again, for about a lease.
+    Sleepy,
+    /// Hosts lose their memory again and again, and old messages meet new hosts.
+    Forgetful,
+}
+
+impl Weather {
+    fn draw(rng: &mut Rng) -> Self {
+        match rng.below(20) {
+            0 | 1 => Self::Calm,
+            2 | 3 => Self::Echoes,
+            4 | 5 => Self::Sleepy,
+            6 | 7 => Self::Forgetful,
+            _ => Self::Mixed,
+        }
+    }
+
+    fn bend_network(self, rng: &mut Rng, network: &mut Network) {
+        match self {
+            Self::Calm => {
+                (network.loss, network.duplication, network.late) = (0.0, 0.0, 0.0);
+                network.late_max = Span::ZERO;
+            }
+            Self::Echoes => {
+                network.latency = Latency::Uniform { low: ms(0), high: ms(rng.between(100, 300)) };
+                (network.pairwise, network.fifo, network.loss) = (false, false, 0.0);
+                (network.duplication, network.late) = (0.3 * rng.unit(), 0.3 + 0.3 * rng.unit());
+                network.late_max = ms(rng.between(300, 3_000));
+            }
+            Self::Forgetful => {
+                network.loss = 0.15 * rng.unit();
+                network.late = 0.5 * rng.unit();
+                network.late_max = ms(rng.between(5_000, 10_000));
+            }
+            Self::Mixed | Self::Sleepy => {}
+        }
+    }
+
+    fn bend_workload(self, rng: &mut Rng, workload: &mut Workload) {
+        match self {
+            Self::Calm => {
+                workload.crash = Habit::NEVER;
+                workload.overstay = Habit::NEVER;
+                workload.sleep = Habit::NEVER;
+            }
+            Self::Echoes | Self::Sleepy => {
+                let clients = rng.between(3, 6) as usize;
+                let think = Length::Exponential(ms(rng.between(20, 300)));
+                workload.names.truncate(1);
+                workload.arrivals = Arrivals::Loops { clients, think };
+                let inside = if self == Self::Echoes { 3_000 } else { 600 };
+                workload.inside = Length::Uniform(Span::ZERO, ms(rng.between(20, inside)));
+                workload.clients_on_hosts = false;
+                workload.crash = Habit::NEVER;
+                workload.overstay = Habit::NEVER;
+                workload.sleep = Habit::NEVER;
+            }
+            Self::Forgetful => workload.names.truncate(1),
+            Self::Mixed => {}
+        }
+    }
+}
 
 const fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
@@ -48,19 +118,17 @@ pub(super) fn quorum(seed: u64) -> Quorum {
 /// The world that a seed means for a subject, which gets numbers that fit it.
 pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x746f_7274);
-    let calm = rng.below(CALM_ONE_IN) == 0;
-    let regime = if rng.below(2) == 0 { Regime::MemoryLoss } else { Regime::WallJumps };
-    let network = network(&mut rng, calm);
+    let weather = Weather::draw(&mut rng);
+    let jumps = weather != Weather::Forgetful && rng.below(2) == 0;
+    let regime = if jumps { Regime::WallJumps } else { Regime::MemoryLoss };
+    let mut network = network(&mut rng);
+    weather.bend_network(&mut rng, &mut network);
     let mail_max = ms(rng.between(100, 15_000));
     subject.tuning = tuning(&mut rng, &network, mail_max);
     let n = subject.quorum.n();
     let many = n >= MANY;
     let mut workload = workload(&mut rng, &subject.tuning, many);
-    if calm {
-        workload.crash = Habit::NEVER;
-        workload.overstay = Habit::NEVER;
-        workload.sleep = Habit::NEVER;
-    }
+    weather.bend_workload(&mut rng, &mut workload);
     // A host that crashes under its clients comes back with what it has; the other regime forbids
     // that this be nothing.
     if workload.clients_on_hosts && regime == Regime::WallJumps && !subject.tuning.durable {
@@ -69,12 +137,20 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     let mut config = RunConfig::new(seed, n, network, workload);
     config.hosts += if rng.below(4) == 0 { rng.between(1, 3) as usize } else { 0 };
     config.mail_max = mail_max;
-    config.clocks = if calm { Clocks::default() } else { clocks(&mut rng, regime) };
+    let ideal = matches!(weather, Weather::Calm | Weather::Echoes);
+    config.clocks = if ideal { Clocks::default() } else { clocks(&mut rng, regime) };
     let safety =
         if many { ms(rng.between(15_000, 25_000)) } else { ms(rng.between(30_000, 60_000)) };
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
-    if !calm {
-        mishaps(&mut rng, &subject, &mut config, regime, safety);
+    match weather {
+        Weather::Calm | Weather::Echoes => {}
+        Weather::Mixed => mishaps(&mut rng, &subject, &mut config, regime, safety),
+        Weather::Sleepy => naps(&mut rng, &subject, &mut config, safety),
+        Weather::Forgetful => {
+            mishaps(&mut rng, &subject, &mut config, regime, safety);
+            let life = subject.tuning.lease_max * rng.between(2, 6);
+            config.faults.replica_life = Some(life);
+        }
     }
     config.events_max = EVENTS_MAX;
     config.stop_at_violation = true;
@@ -90,7 +166,7 @@ fn patience_after_heal(tuning: &Tuning) -> Span {
     tuning.lease_max * 2 + tuning.claim_window * 4 + tuning.round_trip_worst * 20 + ms(30_000)
 }
 
-fn network(rng: &mut Rng, calm: bool) -> Network {
+fn network(rng: &mut Rng) -> Network {
     let latency = match rng.below(4) {
         0 => Latency::Constant(ms(rng.between(10, 150))),
         1 => {
@@ -110,14 +186,12 @@ fn network(rng: &mut Rng, calm: bool) -> Network {
     let mut network = Network::perfect(latency);
     network.pairwise = rng.below(4) == 0;
     network.fifo = rng.below(3) == 0;
-    if !calm {
-        // None, some, or so many that whatever can come twice does.
-        let mut often = |some, many| *rng.pick(&[0.0, some, many]) * rng.unit();
-        network.loss = often(0.05, 0.10);
-        network.duplication = often(0.05, 0.20);
-        network.late = often(0.05, 0.40);
-        network.late_max = ms(rng.between(200, 5_000));
-    }
+    // None, some, or so many that whatever can come twice does.
+    let mut often = |some, many| *rng.pick(&[0.0, some, many]) * rng.unit();
+    network.loss = often(0.05, 0.10);
+    network.duplication = often(0.05, 0.20);
+    network.late = often(0.05, 0.40);
+    network.late_max = ms(rng.between(200, 5_000));
     network
 }
 
@@ -183,14 +257,8 @@ fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
             only_try,
             limit: Length::Uniform(Span::ZERO, ms(8_000)),
         },
-        cancel: Habit {
-            probability: cancel,
-            length: Length::Uniform(Span::ZERO, ms(3_000)),
-        },
-        overstay: Habit {
-            probability: overstay,
-            length: Length::Uniform(Span::ZERO, lease),
-        },
+        cancel: Habit { probability: cancel, length: Length::Uniform(Span::ZERO, ms(3_000)) },
+        overstay: Habit { probability: overstay, length: Length::Uniform(Span::ZERO, lease) },
         // Mostly about when the votes come in.
         sleep: Habit { probability: sleep, length: Length::Uniform(Span::ZERO, ms(1_500)) },
         asleep: Length::Uniform(ms(50), lease * 2),
@@ -199,19 +267,36 @@ fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
     }
 }
 
-fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Regime, safety: Span) {
+fn clients(config: &RunConfig) -> Vec<PeerId> {
     let roster = config.roster();
-    let hosts: Vec<PeerId> = roster.host_ids().collect();
     let count = match config.workload.arrivals {
         Arrivals::Loops { clients, .. } => clients,
         Arrivals::Poisson { clients_max, .. } => clients_max,
         Arrivals::Scripted => 0,
     };
-    let clients: Vec<PeerId> = if config.workload.clients_on_hosts {
-        hosts.clone()
+    if config.workload.clients_on_hosts {
+        roster.host_ids().collect()
     } else {
         (0..count).map(|k| roster.client(k)).collect()
-    };
+    }
+}
+
+/// Every client sleeps for about a lease, wakes for a moment, and sleeps again.
+fn naps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, safety: Span) {
+    let lease = subject.tuning.lease_max;
+    for peer in clients(config) {
+        let mut at = TrueTime(0) + rng.span(Span::ZERO, lease);
+        while at < TrueTime(0) + safety {
+            let span = rng.span(lease / 4, lease * 3 / 2);
+            config.faults.faults.push((at, Fault::Pause { peer, span }));
+            at = at + span + rng.span(ms(20), subject.tuning.round_trip_worst * 4);
+        }
+    }
+}
+
+fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Regime, safety: Span) {
+    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let clients = clients(config);
     if rng.below(3) == 0 {
         config.faults.hints_after = Some(ms(rng.between(20, 2_000)));
     }

@@ -178,7 +178,8 @@ pub fn torture(
 }
 
 fn batch(
-    victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync), stop_at_first: bool,
+    victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync),
+    stop_at_first: bool,
 ) -> Vec<SeedReport> {
     let next = AtomicU64::new(seeds.start);
     // Seeds are taken in order, so all before the first that fails are done all the same.

@@ -2,6 +2,7 @@
 //!
 //! The conversation of a request is: asked, then let in or ended; once in, extended any number of
 //! times, then released or lost. Anything else is a violation. A peer's crash ends its conversations.
+//! A holder whose right ends is told by its deadline, unless it sleeps; after the heal nobody does.
 //!
 //! Who still waits at the end of a run is explained if the lock went round: somebody is inside, or it
 //! passed from hand to hand a short while ago. Who is still inside at the end is explained unless its
@@ -34,10 +35,16 @@ impl Answered {
         Self { setting, board: Board::default(), healed, moved: BTreeMap::new() }
     }
 
-    fn objection(&self, what: &What, request: RequestId) -> Option<&'static str> {
+    fn objection(&self, record: &Record, request: RequestId) -> Option<&'static str> {
         let waiting = self.board.is_waiting(request);
-        let inside = self.board.inside_until(request).is_some();
-        match what {
+        let until = self.board.inside_until(request);
+        let inside = until.is_some();
+        let awake = |until: &TrueTime| self.healed.is_some_and(|healed| healed < *until);
+        let overdue = until.filter(awake).is_some_and(|until| until < record.at);
+        match &record.what {
+            What::Extended { .. } | What::Lost(_) | What::Released(_) if overdue => {
+                Some("was inside beyond its deadline, and nobody had told it")
+            }
             What::Asked { .. } => (waiting || inside).then_some("asked twice"),
             What::Granted { .. } => (!waiting).then_some("was let in, but was not waiting"),
             What::Ended(..) => (!waiting).then_some("was sent away, but was not waiting"),
@@ -60,7 +67,7 @@ impl Oracle for Answered {
             self.healed = Some(at);
         }
         if let Some(request) = request_of(&record.what)
-            && let Some(objection) = self.objection(&record.what, request)
+            && let Some(objection) = self.objection(record, request)
         {
             let sentence = format!("{request} {objection}");
             violations.push(Violation { oracle: self.name(), at, sentence });
@@ -131,6 +138,17 @@ mod tests {
         assert_eq!(sentences(&after, 9).len(), 2);
         let silent = [(0, asked(1)), (1, crashed(1)), (2, released(1))];
         assert_eq!(sentences(&silent, 9), ["p1/1 gave back a lock that it did not have"]);
+    }
+
+    #[test]
+    fn a_holder_is_told_by_its_deadline_unless_it_may_have_slept() {
+        let late = [(0, asked(1)), (0, granted(1, 10)), (11, released(1))];
+        let sentence = "p1/1 was inside beyond its deadline, and nobody had told it";
+        assert_eq!(sentences(&late, 99), [sentence]);
+        let in_time = [(0, asked(1)), (0, granted(1, 10)), (10, lost(1))];
+        assert!(sentences(&in_time, 99).is_empty());
+        let faulty = Answered::new(Setting { faulty: true, ..setting() });
+        assert!(judge(faulty, &late, 99).is_empty());
     }
 
     #[test]

@@ -111,7 +111,11 @@ impl Board {
                     self.close(request, at);
                 }
             }
-            What::Wrote { .. } | What::Started(_) | What::Healed => {}
+            What::Wrote { .. }
+            | What::Started(_)
+            | What::FellAsleep(_)
+            | What::Woke(_)
+            | What::Healed => {}
         }
     }
 
@@ -146,6 +150,10 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Released(request)
         | What::Ended(request, _)
         | What::Wrote { request, .. } => Some(*request),
-        What::Crashed(_) | What::Started(_) | What::Healed => None,
+        What::Crashed(_)
+        | What::Started(_)
+        | What::FellAsleep(_)
+        | What::Woke(_)
+        | What::Healed => None,
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! | oracle | promises | a mutant it must catch |
 //! |---|---|---|
-//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant | `grants-twice`, `counts-from-receipt`, `ignores-claim-window`, `votes-without-memory` |
-//! | [`tokens`] | tokens strictly increase from grant to grant | `shows-unsealed-token`, `shows-grant-counter`, `seals-after-deadline` |
+//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant | `grants-twice`, `counts-from-receipt`, `ignores-claim-window`, `votes-without-memory`, `ends-leases-early` |
+//! | [`tokens`] | tokens strictly increase from grant to grant | `shows-unsealed-token`, `shows-grant-counter`, `seals-after-deadline`, `forgets-token-floor` |
 //! | [`register`] | a fenced register takes no write of the past and refuses none of the present | `shows-unsealed-token`, `shows-grant-counter` |
+//! | [`notice`] | whoever is awake is told before its deadline that its lock is lost | `ignores-deadline` |
 //! | [`answered`] | every request is answered, once, or explained | `ends-in-silence` |
 //! | [`fifo`] | without faults, who asked well before another is let in before it | `serves-youngest-first` |
-//! | [`stall`] | after the heal no lock stays empty while somebody waits | `ends-in-silence`, `sits-on-votes` |
+//! | [`stall`] | after the heal no lock stays empty while somebody waits | `ends-in-silence` |
 //! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits | `sits-on-votes` |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause | `answers-twice` |
 //!
@@ -19,6 +20,7 @@ mod board;
 pub mod exclusion;
 pub mod fifo;
 pub mod idle;
+pub mod notice;
 pub mod register;
 pub mod stall;
 pub mod tokens;
@@ -33,6 +35,7 @@ pub use self::answered::Answered;
 pub use self::exclusion::Exclusion;
 pub use self::fifo::Fifo;
 pub use self::idle::Idle;
+pub use self::notice::Notice;
 pub use self::register::Register;
 pub use self::stall::Stall;
 pub use self::tokens::Tokens;
@@ -45,7 +48,8 @@ pub struct Setting {
     pub replicas: usize,
     /// The longest one-way delay the network model has, late duplicates aside.
     pub one_way_worst: Span,
-    /// Whether any fault, loss, duplication, clock error or crash is possible in this run.
+    /// Whether any fault, loss, clock error or crash is possible in this run. Copies of messages, early
+    /// or late, are not: they must cost nobody anything.
     pub faulty: bool,
     /// Whether the protocol keeps a queue, and so promises order and no idleness. One that backs off
     /// at random promises neither.
@@ -83,6 +87,7 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         Box::new(Tokens::default()),
         Box::new(Register::default()),
         Box::new(Answered::new(setting)),
+        Box::new(Notice::default()),
         Box::new(Stall::new(setting)),
         Box::new(Accounting),
     ];
