@@ -38,6 +38,9 @@ pub struct RunConfig {
     pub script: Option<Script>,
     /// Whether peers have disks; if not, every restart is one without memory.
     pub disks: bool,
+    /// Whether the registers that the locks protect look at fencing tokens. One that does not shows what
+    /// the tokens are for.
+    pub register_checks: bool,
     /// So long do messages wait for a peer that stands still; then the driver drops them, as it
     /// must for a protocol that counts on old messages not to turn up.
     pub mail_max: Span,
@@ -70,6 +73,7 @@ impl RunConfig {
             faults: FaultPlan::default(),
             script: None,
             disks: true,
+            register_checks: true,
             mail_max: Span::from_secs(20),
             warmup: Span::ZERO,
             duration: Span::from_secs(60),

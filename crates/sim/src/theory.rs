@@ -33,6 +33,23 @@ pub fn saturated_rate_per_s(quorum: Quorum, latency: &Latency, inside: Span, see
     1e6 / (hand_off_us + inside.as_micros() as f64).max(1.0)
 }
 
+/// The decimal logarithm of the probability that resets break exclusion within one critical section:
+/// log₁₀ of C(n, k) · (t / T)ᵏ with k = 2m − n, where a holder stays inside for t = `hold` and a host
+/// keeps its memory for T = `life` on average. Two quorums meet in at least k replicas, and a second
+/// winner needs all of those to have forgotten the first.
+///
+/// This is the paper's Figure 2, an upper bound for hosts that vote at once after a reset. It counts
+/// any k of the n replicas, also those that never voted for the holder. As a logarithm, since the
+/// probability itself soon is no number that a `f64` can hold; never above 0, and minus infinity if
+/// nobody stays inside at all.
+#[must_use]
+pub fn exclusivity_break_log10(quorum: Quorum, hold: Span, life: Span) -> f64 {
+    let (n, k) = (quorum.n(), quorum.overlap());
+    let ways: f64 = (0..k).map(|i| ((n - i) as f64).log10() - ((i + 1) as f64).log10()).sum();
+    let reset = hold.as_secs_f64().log10() - life.as_secs_f64().log10();
+    (ways + k as f64 * reset).min(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +67,20 @@ mod tests {
         }
         let rate = saturated_rate_per_s(quorum, &Latency::Constant(ms(100)), ms(50), 1);
         assert!((rate - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_odds_of_a_broken_exclusion_are_those_of_the_formula() {
+        let odds = |n, m, hold, life| {
+            let quorum = Quorum::new(n, m).unwrap();
+            exclusivity_break_log10(quorum, Span::from_secs(hold), Span::from_secs(life))
+        };
+        // C(3, 1) · 1/10, C(4, 2) · 1/100, C(5, 5) · 10⁻⁵.
+        for (n, m, chance) in [(3, 2, 0.3_f64), (4, 3, 0.06), (5, 5, 1e-5)] {
+            assert!((odds(n, m, 10, 100) - chance.log10()).abs() < 1e-9, "{m} of {n}");
+        }
+        assert_eq!(odds(3, 2, 100, 100), 0.0, "no more than certain");
+        assert_eq!(odds(3, 2, 0, 100), f64::NEG_INFINITY);
+        assert!(odds(1_024, 1_000, 10, 10_000).is_finite());
     }
 }

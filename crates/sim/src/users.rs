@@ -10,8 +10,9 @@ use self::crowd::AFTER_REFUSAL_MIN;
 use crate::history::{Ending, TrueTime, What};
 use crate::register::FencedRegister;
 use crate::rng::Rng;
+use crate::run::RunConfig;
 use crate::watch::Watch;
-use crate::workload::{Errand, Workload};
+use crate::workload::Errand;
 use crate::world::{Event, LockProtocol, World};
 
 /// Somebody who asks for locks through a peer, one at a time.
@@ -68,6 +69,7 @@ pub(crate) struct Users {
     idle: Vec<u32>,
     names: Vec<Name>,
     registers: Vec<FencedRegister>,
+    register_checks: bool,
     rng: Rng,
     /// Sessions under way, and requests still to be made after the heal.
     busy: usize,
@@ -75,14 +77,15 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    pub(crate) fn new(workload: &Workload, seed: u64) -> Self {
-        let names = workload.names.clone();
+    pub(crate) fn new(config: &RunConfig) -> Self {
+        let names = config.workload.names.clone();
         Self {
             list: Vec::new(),
             idle: Vec::new(),
-            registers: vec![FencedRegister::default(); names.len()],
+            registers: vec![FencedRegister::new(config.register_checks); names.len()],
+            register_checks: config.register_checks,
             names,
-            rng: Rng::split(seed, 0x7573_6572),
+            rng: Rng::split(config.seed, 0x7573_6572),
             busy: 0,
             expected: 0,
         }
@@ -97,7 +100,7 @@ impl Users {
         let place = self.names.iter().position(|known| known == name);
         place.unwrap_or_else(|| {
             self.names.push(name.clone());
-            self.registers.push(FencedRegister::default());
+            self.registers.push(FencedRegister::new(self.register_checks));
             self.names.len() - 1
         })
     }

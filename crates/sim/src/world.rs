@@ -116,7 +116,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             peers: Vec::new(),
             roster: config.roster(),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
-            users: Users::new(&config.workload, config.seed),
+            users: Users::new(config),
             journal,
             watch,
             tally: Tally::default(),

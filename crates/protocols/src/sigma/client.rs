@@ -145,11 +145,10 @@ impl Client {
     pub(super) fn on_renewed(
         &mut self, cx: Cx<'_, '_>, life: Incarnation, echo: Echo, renewals: &[Renewal],
     ) {
-        for &Renewal { call, index, good } in renewals {
-            if let Some(attempt) = self.attempts.get_mut(&call).filter(|a| a.guard().is_some()) {
-                attempt.on_renewal(&self.config, cx, index, life, echo, good);
-                attempt.extend(&self.config, cx);
-                self.watch(cx, call);
+        for renewal in renewals {
+            if let Some(attempt) = self.attempts.get_mut(&renewal.call) {
+                attempt.on_renewal(&self.config, cx, *renewal, life, echo);
+                self.watch(cx, renewal.call);
             }
         }
     }
@@ -205,9 +204,9 @@ impl Client {
 
     fn watch(&mut self, cx: Cx<'_, '_>, call: CallId) {
         let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
-        self.lost_from = self.lost_from.min(guard.lost_at);
+        self.lost_from = self.lost_from.min(guard.ends_at());
         let blind = self.config.breaks(Mutant::IgnoresDeadline);
-        let wake_at = if blind { guard.renew_at } else { guard.renew_at.min(guard.lost_at) };
+        let wake_at = if blind { guard.renew_at } else { guard.renew_at.min(guard.ends_at()) };
         if self.renewal.must_set(wake_at) {
             cx.set_timer(Timer::Renewal, wake_at);
         }

@@ -33,19 +33,24 @@
 //!
 //! # Where to read on
 //!
-//! Client: [`client`] keeps the table of requests; [`attempt`] is one of them, with the paper's three
-//! outcomes in `decide`; [`seat`] is what it knows of one replica. Host: [`host`] keeps the table of
-//! replicas; [`replica`] is one of them: vote, queue, tombstones, tokens.
+//! [`message`] first. The host's side: `host` keeps the table of replicas; `replica` is one of them, with
+//! its vote, `queue`, tombstones and tokens. The client's side: `client` keeps the table of requests;
+//! `attempt` is one of them, with the paper's three outcomes in `decide`, and `speech` what it says; `ballot` is what it knows of all
+//! replicas, `seat` of one; `guard` is the right to be inside.
 
 mod attempt;
+mod ballot;
 mod client;
 mod config;
+mod guard;
 mod host;
 pub mod literal;
 pub mod message;
 mod mutant;
+mod queue;
 mod replica;
 mod seat;
+mod speech;
 
 use core::fmt;
 

@@ -1,10 +1,9 @@
 //! One replica: who has its vote, who waits for it, and which token comes next.
 
-use alloc::collections::VecDeque;
-
 use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
 
 use super::message::{Answer, Call, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
+use super::queue::Queue;
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, HybridClock, Tombstones};
 
@@ -29,8 +28,7 @@ pub(super) struct Desk {
 pub(super) struct Replica {
     id: ReplicaId,
     owner: Option<Owner>,
-    /// In ticket order, so that a place in the queue is an index.
-    queue: VecDeque<Waiter>,
+    queue: Queue,
     over: Tombstones<RequestId>,
     /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
     token: Token,
@@ -67,15 +65,6 @@ impl Owner {
     }
 }
 
-/// Who waits for it.
-#[derive(Debug, Clone)]
-struct Waiter {
-    ticket: Ticket,
-    ttl: Span,
-    echo: Echo,
-    expires: LocalTime,
-}
-
 /// How the time of an owner ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -92,7 +81,7 @@ impl Replica {
         Self {
             id,
             owner: None,
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             over: Tombstones::new(desk.config.limits.tombstones_max),
             token: Token::default(),
             amnesiac: true,
@@ -147,7 +136,7 @@ impl Replica {
                 owner.renew(now, owner.vote.lease.ttl);
             }
             _ => {
-                if !self.enqueue(desk, call, echo) {
+                if !self.queue.insert(call, echo, desk.config.limits.queue_len_max) {
                     cx.note(Note::QueueFull);
                     let answer =
                         Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
@@ -222,9 +211,7 @@ impl Replica {
                 });
             }
             _ => {
-                if let Ok(place) = self.place_of(&ticket) {
-                    self.queue.remove(place);
-                }
+                self.queue.remove(&ticket);
                 self.propose_anew(desk, cx);
             }
         }
@@ -258,7 +245,7 @@ impl Replica {
         let now = cx.now();
         self.alarm.fired();
         self.over.prune(now);
-        self.queue.retain(|waiter| waiter.expires > now);
+        self.queue.prune(now);
         self.settle(desk, cx);
         let idle_at = self.used_at + desk.config.limits.idle_after;
         let empty = self.owner.is_none() && self.queue.is_empty() && self.over.is_empty();
@@ -316,7 +303,7 @@ impl Replica {
         if self.owner.is_some() || desk.abstain_until > now {
             return;
         }
-        while let Some(next) = self.pop_next(desk) {
+        while let Some(next) = self.queue.pop(desk.breaks(Mutant::ServesYoungestFirst)) {
             if next.expires <= now && asker != Some(next.ticket) {
                 cx.note(Note::WaiterExpired);
                 continue;
@@ -344,14 +331,6 @@ impl Replica {
                 self.send(desk, cx, next.ticket, next.echo, Answer::Yours { vote, asked });
             }
             return;
-        }
-    }
-
-    fn pop_next(&mut self, desk: &Desk) -> Option<Waiter> {
-        if desk.breaks(Mutant::ServesYoungestFirst) {
-            self.queue.pop_back()
-        } else {
-            self.queue.pop_front()
         }
     }
 
@@ -412,27 +391,6 @@ impl Replica {
         }
     }
 
-    fn enqueue(&mut self, desk: &Desk, call: &Call, echo: Echo) -> bool {
-        match self.place_of(&call.ticket) {
-            Ok(place) => {
-                let waiter = &mut self.queue[place];
-                waiter.echo = waiter.echo.newer(echo);
-            }
-            Err(_) if self.queue.len() >= desk.config.limits.queue_len_max => return false,
-            Err(place) => {
-                let (ticket, ttl) = (call.ticket, call.ttl);
-                // The answer sets the expiry, once the place in the queue is known.
-                let waiter = Waiter { ticket, ttl, echo, expires: LocalTime::NEVER };
-                self.queue.insert(place, waiter);
-            }
-        }
-        true
-    }
-
-    fn place_of(&self, ticket: &Ticket) -> Result<usize, usize> {
-        self.queue.binary_search_by(|waiter| waiter.ticket.cmp(ticket))
-    }
-
     fn owner_ticket(&self) -> Option<Ticket> {
         self.owner.as_ref().map(|owner| owner.ticket)
     }
@@ -447,12 +405,11 @@ impl Replica {
                 let now = cx.now();
                 let age = owner.as_ref().map_or(Span::ZERO, |owner| now.since(owner.since));
                 let owner = owner.as_ref().map(|owner| owner.ticket);
-                let Ok(place) = self.place_of(&ticket) else { return };
+                let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
                 let service = self.service.max(age);
                 let wait = desk.config.cap_wait(service * (2 * place as u64 + 1) / 2);
-                let waiter = &mut self.queue[place];
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 (waiter.echo, Answer::Queued { owner, wait })
             }

@@ -93,6 +93,11 @@ impl Seat {
         }
     }
 
+    /// Whether the vote is known not to be this request's.
+    pub(super) const fn is_foreign(&self) -> bool {
+        matches!(self.news, News::Theirs(..) | News::Nobody)
+    }
+
     /// Whether it is time to ask again, or nearly: asking several at once lets one wake-up do.
     pub(super) fn is_due(&self, now: LocalTime) -> bool {
         let period: Span = self.ask_at.since(self.asked_at);

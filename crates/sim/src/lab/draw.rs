@@ -85,6 +85,9 @@ impl Weather {
                 workload.arrivals = Arrivals::Loops { clients, think };
                 let inside = if self == Self::Echoes { 3_000 } else { 600 };
                 workload.inside = Length::Uniform(Span::ZERO, ms(rng.between(20, inside)));
+                workload.patience.only_try = 0.3;
+                let hasty = Length::Uniform(Span::ZERO, ms(400));
+                workload.cancel = Habit { probability: 0.2, length: hasty };
                 workload.clients_on_hosts = false;
                 workload.crash = Habit::NEVER;
                 workload.overstay = Habit::NEVER;

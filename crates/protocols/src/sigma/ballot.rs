@@ -1,0 +1,152 @@
+//! What a client knows about all n replicas, and what follows from it. Nothing here speaks.
+
+use alloc::vec::Vec;
+
+use sigmalock_core::{LocalTime, PeerId, Token};
+
+use super::message::Ticket;
+use super::seat::{Held, News, Seat};
+use super::{Config, Mutant};
+use crate::parts::Quorum;
+
+/// The n seats, counted.
+#[derive(Debug, Clone)]
+pub(super) struct Ballot {
+    seats: Vec<Seat>,
+    votes: usize,
+    foreign: usize,
+}
+
+impl Ballot {
+    pub(super) fn new(n: usize) -> Self {
+        Self { seats: (0..n).map(|_| Seat::new()).collect(), votes: 0, foreign: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.seats.len()
+    }
+    pub(super) fn seat(&self, index: usize) -> &Seat {
+        &self.seats[index]
+    }
+    /// For everything but its news, which are counted.
+    pub(super) fn seat_mut(&mut self, index: usize) -> &mut Seat {
+        &mut self.seats[index]
+    }
+    pub(super) fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.seats.iter()
+    }
+    pub(super) fn seats_mut(&mut self) -> impl Iterator<Item = &mut Seat> {
+        self.seats.iter_mut()
+    }
+
+    /// How many votes are this request's.
+    pub(super) fn votes(&self) -> usize {
+        self.votes
+    }
+    /// How many are known not to be.
+    pub(super) fn foreign(&self) -> usize {
+        self.foreign
+    }
+    /// How many may be either.
+    pub(super) fn unknown(&self) -> usize {
+        self.seats.len() - self.votes - self.foreign
+    }
+
+    pub(super) fn set_news(&mut self, index: usize, news: News) {
+        let seat = &mut self.seats[index];
+        self.votes -= usize::from(seat.held().is_some());
+        self.foreign -= usize::from(seat.is_foreign());
+        seat.news = news;
+        self.votes += usize::from(seat.held().is_some());
+        self.foreign += usize::from(seat.is_foreign());
+    }
+
+    /// The replica has another host, of which nothing is known yet.
+    pub(super) fn move_seat(&mut self, index: usize, host: Option<PeerId>) {
+        self.set_news(index, News::Unknown);
+        self.seats[index] = Seat::new();
+        self.seats[index].host = host;
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Held> {
+        self.seats.iter().filter_map(Seat::held)
+    }
+    pub(super) fn proposals(&self) -> impl Iterator<Item = Token> {
+        self.held().map(|held| held.proposal)
+    }
+
+    /// The token that m of the held votes propose, if there is one. It is then written down at m
+    /// hosts, so whoever wins next meets one that goes beyond it.
+    pub(super) fn agreed_token(&self, config: &Config) -> Option<Token> {
+        if config.breaks(Mutant::ShowsUnsealedToken) {
+            return self.proposals().max();
+        }
+        if config.breaks(Mutant::ShowsGrantCounter) {
+            return self.held().map(|held| Token(held.grant.number)).max();
+        }
+        // m is more than half of n: what m propose survives pairing off different proposals.
+        let mut candidate = (Token::default(), 0usize);
+        for proposal in self.proposals() {
+            match candidate {
+                (_, 0) => candidate = (proposal, 1),
+                (token, count) if token == proposal => candidate = (token, count + 1),
+                (token, count) => candidate = (token, count - 1),
+            }
+        }
+        let count = self.proposals().filter(|proposal| *proposal == candidate.0).count();
+        (count >= config.quorum.m()).then_some(candidate.0)
+    }
+
+    /// The m-th latest expiry: until then m votes are this request's.
+    pub(super) fn deadline(&self, quorum: Quorum) -> LocalTime {
+        let mut expiries: Vec<LocalTime> = self.held().map(|held| held.expiry).collect();
+        if expiries.len() < quorum.m() {
+            return LocalTime::MIN;
+        }
+        let (_, deadline, _) = expiries.select_nth_unstable_by(quorum.m() - 1, |a, b| b.cmp(a));
+        *deadline
+    }
+
+    /// Whether nobody can have m votes, this request included, going by the news for which `counts`
+    /// holds. Replicas that cannot vote count as known.
+    pub(super) fn nobody_can_win(
+        &self, quorum: Quorum, counts: impl Fn(&Ticket, LocalTime) -> bool,
+    ) -> bool {
+        let mut rivals: Vec<(Ticket, usize)> = Vec::new();
+        let mut known = self.votes;
+        for seat in &self.seats {
+            match &seat.news {
+                News::Nobody => known += 1,
+                News::Theirs(owner, heard) if counts(owner, *heard) => {
+                    known += 1;
+                    match rivals.iter_mut().find(|(rival, _)| rival == owner) {
+                        Some((_, votes)) => *votes += 1,
+                        None => rivals.push((*owner, 1)),
+                    }
+                }
+                _ => {}
+            }
+        }
+        let best = rivals.iter().map(|(_, votes)| *votes).fold(self.votes, usize::max);
+        quorum.nobody_can_win(known, best)
+    }
+
+    /// Forgets votes that are over; they are due to be asked for again. With `refresh` all others are
+    /// too: votes that run out one after the other would never be m at once.
+    pub(super) fn drop_expired(&mut self, now: LocalTime, refresh: bool) {
+        let over = |seat: &Seat| seat.held().is_some_and(|held| held.expiry <= now);
+        if !self.seats.iter().any(over) {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            let over = over(&self.seats[index]);
+            if over {
+                self.set_news(index, News::Unknown);
+            }
+            let seat = &mut self.seats[index];
+            if over || (refresh && seat.held().is_some()) {
+                (seat.asked_at, seat.ask_at) = (now, now);
+            }
+        }
+    }
+}

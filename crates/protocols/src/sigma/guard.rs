@@ -1,0 +1,73 @@
+//! The right to be inside, and its end.
+
+use sigmalock_core::{CallId, Context, LocalTime, LockReply, Span, Token};
+
+use super::Sigma;
+
+/// A user is inside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guard {
+    call: CallId,
+    ttl: Span,
+    pub(super) token: Token,
+    /// When the right ends, as the user was told.
+    pub(super) deadline: LocalTime,
+    /// The user has been told to stop, and nothing can change that.
+    pub(super) lost: bool,
+    pub(super) renew_at: LocalTime,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Guard {
+    /// Lets the user in; `None` if there is too little time left for it to be of use.
+    pub(super) fn enter(
+        cx: Cx<'_, '_>, call: CallId, ttl: Span, token: Token, deadline: LocalTime,
+    ) -> Option<Self> {
+        let now = cx.now();
+        let renew_at = now + deadline.since(now) / 3;
+        let guard = Self { call, ttl, token, deadline, lost: false, renew_at };
+        if guard.lost_at() <= now {
+            return None;
+        }
+        cx.reply(call, LockReply::Granted { token: Some(token), deadline });
+        Some(guard)
+    }
+
+    /// The user is told to stop a little before the deadline.
+    fn lost_at(&self) -> LocalTime {
+        self.deadline - self.ttl / 50
+    }
+
+    /// When to look at this guard again.
+    pub(super) fn ends_at(&self) -> LocalTime {
+        if self.lost { self.deadline } else { self.lost_at() }
+    }
+
+    /// The time is up, or nearly: tells the user to stop, once. True at the deadline itself, when the
+    /// votes are to be given back; until then the user may still be on its way out.
+    pub(super) fn lose(&mut self, cx: Cx<'_, '_>) -> bool {
+        if self.lost_at() <= cx.now() && !self.lost {
+            self.lost = true;
+            self.renew_at = LocalTime::NEVER;
+            cx.reply(self.call, LockReply::Lost);
+        }
+        self.lost && self.deadline <= cx.now()
+    }
+
+    /// Tells the user of a later deadline, if renewals have brought one about.
+    pub(super) fn extend(&mut self, cx: Cx<'_, '_>, deadline: LocalTime) {
+        if deadline > self.deadline && !self.lost {
+            let jitter = Span::from_micros(cx.random() % (self.ttl.as_micros() / 16).max(1));
+            self.deadline = deadline;
+            self.renew_at = cx.now() + self.ttl / 3 - jitter;
+            cx.reply(self.call, LockReply::Extended { deadline });
+        }
+    }
+
+    /// A renewal is under way; the next is tried sooner, should it not get through.
+    pub(super) fn renewing(&mut self, now: LocalTime, round_trip: Span) {
+        let pause = (self.deadline.since(now) / 3).max(round_trip / 2);
+        self.renew_at = now + pause.max(Span::from_millis(1));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a request says to its replicas, and when it wakes to say more.
+
+use sigmalock_core::{Context, LocalTime, PeerId, ReplicaId, Span, Token};
+
+use super::attempt::{Attempt, Phase};
+use super::message::{Call, Claim, Message, Spent, Used};
+use super::seat::News;
+use super::{Config, Sigma, Timer};
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Attempt {
+    /// Sends the message that moves this seat forward: a YIELD for a vote that the host has yet to take
+    /// back, a SEAL for one that has yet to write the token down, else a REQUEST. All are harmless to
+    /// repeat.
+    pub(super) fn ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
+        let call = self.call_to(index, cx.now());
+        let host = cx.host_of(&call.replica);
+        let seat = self.ballot.seat_mut(index);
+        if seat.host != host {
+            self.ballot.move_seat(index, host);
+        }
+        let Some(host) = host else {
+            self.ballot.set_news(index, News::Nobody);
+            return self.ask_in(cx, index, self.retry_after(config, 4));
+        };
+        let seat = self.ballot.seat(index);
+        let message = match (self.phase, seat.held(), seat.yielded) {
+            (Phase::Sealing(token), Some(held), _) if held.proposal < token => {
+                Message::Seal(call, held.grant, token)
+            }
+            (_, _, Some(grant)) if seat.yielding => Message::Yield(call, grant),
+            _ => Message::Request(call),
+        };
+        cx.send(host, message);
+        self.await_answer(config, cx, index);
+    }
+
+    /// Whether an answer may be answered at once. If something was said to this replica less than a
+    /// round trip ago, the timer will do: otherwise copies of messages breed copies without end.
+    pub(super) fn may_ask(&mut self, cx: Cx<'_, '_>, index: usize) -> bool {
+        let again_at = self.ballot.seat(index).asked_at + self.round_trip;
+        if again_at > cx.now() {
+            self.ask_in(cx, index, again_at.since(cx.now()));
+        }
+        again_at <= cx.now()
+    }
+
+    fn await_answer(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
+        let seat = self.ballot.seat_mut(index);
+        let tries = seat.tries;
+        seat.asked_at = cx.now();
+        seat.tries = tries.saturating_add(1);
+        self.ask_in(cx, index, self.retry_after(config, tries));
+    }
+
+    fn call_to(&self, index: usize, sent: LocalTime) -> Call {
+        let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
+        Call { replica, ticket: self.ticket, ttl: self.ttl, sent }
+    }
+
+    pub(super) fn ask_in(&mut self, cx: Cx<'_, '_>, index: usize, span: Span) {
+        let at = cx.now() + span;
+        self.ballot.seat_mut(index).ask_at = at;
+        self.wake_by(cx, at);
+    }
+
+    /// How long to wait for an answer that was asked for so many times already.
+    pub(super) fn retry_after(&self, config: &Config, tries: u8) -> Span {
+        let round_trip =
+            if self.round_trip > Span::ZERO { self.round_trip } else { config.round_trip_worst };
+        (round_trip * 2 * (1 << tries.min(10))).min(config.retry_max)
+    }
+
+    pub(super) fn wake_by(&mut self, cx: Cx<'_, '_>, at: LocalTime) {
+        if self.alarm.must_set(at) {
+            cx.set_timer(Timer::Request(self.call()), at);
+        }
+    }
+
+    pub(super) fn wake_for_next(&mut self, cx: Cx<'_, '_>) {
+        let inside = self.guard().is_some();
+        let seal_at = if self.seal_at > cx.now() { self.seal_at } else { LocalTime::NEVER };
+        let yield_from =
+            if self.yield_from > cx.now() { self.yield_from } else { LocalTime::NEVER };
+        let outside = self.gives_up_at.min(self.probe_at).min(seal_at).min(yield_from);
+        let mut next = if inside { LocalTime::NEVER } else { outside };
+        for seat in self.ballot.seats() {
+            next = next.min(seat.ask_at);
+            if let Some(held) = seat.held() {
+                next = next.min(held.expiry);
+            }
+        }
+        self.wake_by(cx, next);
+    }
+
+    /// The votes to renew, by host.
+    pub(super) fn claims(&mut self, now: LocalTime) -> impl Iterator<Item = (PeerId, Claim)> {
+        let (ticket, name) = (self.ticket, self.name.clone());
+        let mut token = Token::default();
+        if let Phase::Inside(guard) = &mut self.phase {
+            guard.renewing(now, self.round_trip);
+            token = guard.token;
+        }
+        self.ballot.seats().enumerate().filter_map(move |(index, seat)| {
+            let used = Used { token, knew: seat.life_at_seal };
+            let replica = ReplicaId { name: name.clone(), index: index as u16 };
+            let grant = seat.held()?.grant;
+            Some((seat.host?, Claim { replica, ticket, grant, used }))
+        })
+    }
+
+    /// RELEASE to all replicas; with the token, if one was shown.
+    pub(super) fn release(&self, cx: Cx<'_, '_>) {
+        for (index, seat) in self.ballot.seats().enumerate() {
+            let Some(host) = seat.host else { continue };
+            let knew = seat.life_at_seal;
+            let spent = self
+                .guard()
+                .map_or(Spent::Nothing, |guard| Spent::Token(Used { token: guard.token, knew }));
+            let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
+            cx.send(host, Message::Release { replica, ticket: self.ticket, spent });
+        }
+        cx.cancel_timer(Timer::Request(self.call()));
+    }
+}
