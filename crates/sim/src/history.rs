@@ -105,8 +105,6 @@ pub enum Ending {
 pub struct Ledger {
     /// One row per kind of message.
     pub kinds: BTreeMap<&'static str, Row>,
-    /// Times a replica gave its vote to somebody from its queue, unasked.
-    pub unasked_grants: u64,
 }
 
 /// What became of the messages of one kind.

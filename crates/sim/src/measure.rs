@@ -112,7 +112,7 @@ impl Tally {
             sum.lost += row.lost;
             sum.in_flight += row.in_flight;
         }
-        Ledger { kinds, unasked_grants: 0 }
+        Ledger { kinds }
     }
 }
 

@@ -189,8 +189,7 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
     }
     let notes = world.notes.by_name();
     let sent_measured = world.tally.sent() - world.sent_before;
-    let mut ledger = world.tally.ledger();
-    ledger.unasked_grants = notes.get(UNASKED_GRANT).copied().unwrap_or(0);
+    let ledger = world.tally.ledger();
     let verdict = world.journal.finish(end, &ledger);
     let measured = end.since(world.config.measured_from()).as_secs_f64();
     Outcome {
@@ -210,8 +209,3 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
         history: verdict.history,
     }
 }
-
-/// What a protocol notes when a replica gives its vote to somebody from its queue without being
-/// asked, if it uses the same kind of message for that as for answers: the accounting oracle counts
-/// answers, and has to know.
-pub const UNASKED_GRANT: &str = "gave the vote to the next in the queue";

@@ -260,7 +260,6 @@ fn span(text: &str) -> Result<Span, String> {
     duration::parse(text.trim_end_matches(',')).map_err(say)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn say(error: impl Display) -> String {
     error.to_string()
 }

@@ -1,14 +1,12 @@
 //! `lab mutants`: are the oracles awake?
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
 
 use clap::Args;
 use serde::Serialize;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::sigma::Mutant;
-use sigmalock_sim::lab::torture::{Victim, torture};
+use sigmalock_sim::lab::mutants::{hunt, oracle_for};
 
 use crate::args::{self, Jobs, Replicas};
 use crate::outcome::{Verdict, after_help};
@@ -17,8 +15,8 @@ use crate::table::{Align, Table};
 
 /// Breaks the protocol one rule at a time and waits for an oracle to notice
 ///
-/// Each mutant is tortured until an oracle objects. One that gets through all its seeds unnoticed is
-/// a hole in the oracles: exit code 1.
+/// Each mutant is tortured until the oracle whose business it is objects, with a seed that the healthy
+/// protocol gets through. A mutant that gets through all its seeds is a hole in the oracles: exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Mutants {
@@ -47,10 +45,9 @@ const EXAMPLES: &str = "  \
 #[derive(Serialize)]
 struct Hunt {
     mutant: &'static str,
+    oracle: &'static str,
     caught: bool,
-    oracles: BTreeSet<&'static str>,
     seed: Option<u64>,
-    seeds_tried: u64,
     replay: Option<String>,
 }
 
@@ -62,12 +59,18 @@ impl Mutants {
             return Ok(Verdict::Holds);
         }
         let quorum = self.replicas.quorum()?;
-        let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let progress = Progress::new(Mutant::ALL.len() as u64, "mutants");
         let mut hunts = Vec::new();
         for mutant in Mutant::ALL {
             progress.say(mutant.as_str());
-            hunts.push(self.hunt(&Victim { protocol, variant, mutant: Some(*mutant), quorum }));
+            let failure = hunt(*mutant, quorum, self.seeds.clone(), self.jobs.count());
+            hunts.push(Hunt {
+                mutant: mutant.as_str(),
+                oracle: oracle_for(*mutant),
+                caught: failure.is_some(),
+                seed: failure.as_ref().map(|failure| failure.seed),
+                replay: failure.map(|failure| failure.replay),
+            });
             progress.step();
         }
         drop(progress);
@@ -81,46 +84,19 @@ impl Mutants {
         let escaped = hunts.iter().any(|hunt| !hunt.caught);
         Ok(if escaped { Verdict::Violated } else { Verdict::Holds })
     }
-
-    /// Most mutants are caught at once, so the first packs of seeds are small.
-    fn hunt(&self, victim: &Victim) -> Hunt {
-        let Range { mut start, end } = self.seeds;
-        let mut pack = self.jobs.count() as u64;
-        while start < end {
-            let stop = start.saturating_add(pack).min(end);
-            let report = torture(victim, start..stop, self.jobs.count(), &|_| (), true);
-            if let Some(failure) = report.failures.first() {
-                return Hunt {
-                    mutant: victim.mutant.map_or("", Mutant::as_str),
-                    caught: true,
-                    oracles: failure.violations.iter().map(|violation| violation.oracle).collect(),
-                    seed: Some(failure.seed),
-                    seeds_tried: failure.seed - self.seeds.start + 1,
-                    replay: Some(failure.replay.clone()),
-                };
-            }
-            (start, pack) = (stop, pack.saturating_mul(2));
-        }
-        Hunt {
-            mutant: victim.mutant.map_or("", Mutant::as_str),
-            caught: false,
-            oracles: BTreeSet::new(),
-            seed: None,
-            seeds_tried: end - self.seeds.start,
-            replay: None,
-        }
-    }
 }
 
 fn print_for_people(out: &mut dyn Write, hunts: &[Hunt]) -> io::Result<()> {
-    let mut table =
-        Table::new([("mutant", Align::Left), ("caught by", Align::Left), ("seed", Align::Right)]);
+    let mut table = Table::new([
+        ("mutant", Align::Left),
+        ("its oracle", Align::Left),
+        ("caught at seed", Align::Right),
+    ]);
     for hunt in hunts {
-        let oracles = hunt.oracles.iter().copied().collect::<Vec<_>>().join(", ");
         table.row([
             hunt.mutant.to_owned(),
-            if hunt.caught { oracles } else { "NOBODY".to_owned() },
-            hunt.seed.map_or_else(|| "-".to_owned(), |seed| seed.to_string()),
+            hunt.oracle.to_owned(),
+            hunt.seed.map_or_else(|| "ESCAPED".to_owned(), |seed| seed.to_string()),
         ]);
     }
     table.print(out)?;

@@ -106,8 +106,6 @@ pub enum LiteralTimer {
 /// Moments worth counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiteralNote {
-    /// A replica gave its vote to the first of its queue, unasked.
-    UnaskedGrant,
     /// A message for a replica that does not exist, dropped.
     Impossible,
     /// A REQUEST beyond what a queue or a host takes, dropped.
@@ -117,7 +115,6 @@ pub enum LiteralNote {
 impl fmt::Display for LiteralNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnaskedGrant => "unasked grant",
             Self::Impossible => "dropped an impossible message",
             Self::Full => "reached a bound",
         })
@@ -182,7 +179,7 @@ impl Literal {
             LiteralBody::Yield => self.on_yield(cx, &replica, from),
             LiteralBody::Renew => self.on_renew(cx, replica, from),
             LiteralBody::Renewed => self.on_renewed(cx, &replica),
-            LiteralBody::Response { owner, timestamp, grant, wait } => {
+            LiteralBody::Response { owner, timestamp, grant, wait, .. } => {
                 self.clock = self.clock.max(timestamp);
                 self.on_response(cx, &replica, owner, grant, wait);
             }

@@ -39,6 +39,8 @@ mutants! {
     SitsOnVotes = "sits-on-votes",
     /// A replica takes a vote back after three quarters of its lease.
     EndsLeasesEarly = "ends-leases-early",
+    /// A replica never takes a vote back that its owner does not return.
+    NeverEndsLeases = "never-ends-leases",
     /// A replica never writes its vote to disk, and after a restart takes the disk's word.
     NeverPersists = "never-persists",
     /// A client counts a lease from the moment it hears of it.

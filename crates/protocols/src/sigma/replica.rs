@@ -57,8 +57,13 @@ struct Owner {
 }
 
 impl Owner {
-    fn lease_end(&self) -> LocalTime {
-        LocalTime::from_micros(self.vote.lease.given.as_micros()) + self.vote.lease.ttl
+    fn lease_end(&self, desk: &Desk) -> LocalTime {
+        let Lease { given, ttl } = self.vote.lease;
+        if desk.breaks(Mutant::NeverEndsLeases) {
+            return LocalTime::NEVER;
+        }
+        let early = if desk.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
+        LocalTime::from_micros(given.as_micros()) + (ttl - early)
     }
     fn renew(&mut self, now: LocalTime, ttl: Span) {
         self.vote.lease = Lease { given: now.stamp(), ttl };
@@ -253,7 +258,7 @@ impl Replica {
             return false;
         }
         let next = if idle_at > now { idle_at } else { now + desk.config.limits.idle_after };
-        let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, Owner::lease_end);
+        let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, |owner| owner.lease_end(desk));
         let voting_at =
             if desk.abstain_until > now { desk.abstain_until } else { LocalTime::NEVER };
         self.wake_at(cx, next.min(lease_end).min(voting_at));
@@ -275,9 +280,8 @@ impl Replica {
 
     /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
     fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
-        let early = if desk.breaks(Mutant::EndsLeasesEarly) { 4 } else { u64::MAX };
         if let Some(owner) = &self.owner
-            && owner.lease_end() <= cx.now() + owner.vote.lease.ttl / early
+            && owner.lease_end(desk) <= cx.now()
         {
             let claimed = owner.vote.lease.ttl == owner.ttl;
             cx.note(if claimed { Note::LeaseLapsed } else { Note::ClaimLapsed });

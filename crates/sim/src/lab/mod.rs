@@ -2,5 +2,6 @@
 
 mod draw;
 mod mishaps;
+pub mod mutants;
 pub mod sweep;
 pub mod torture;

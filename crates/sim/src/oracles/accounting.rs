@@ -2,8 +2,7 @@
 //!
 //! What was sent and what the network copied was delivered or lost, or is still under way. A RESPONSE
 //! answers one message that was delivered; a replica that says more than it was asked floods its
-//! clients, and its counters lie. What a replica says unasked is a kind of its own (GRANT, RECALL) or is
-//! counted as such.
+//! clients, and its counters lie. What a replica says unasked is a kind of its own (GRANT, RECALL).
 
 use super::{Oracle, Violation};
 use crate::history::{Ledger, Record, Row, TrueTime};
@@ -22,8 +21,8 @@ impl Oracle for Accounting {
     fn finish(&mut self, at: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>) {
         let balances = ledger.kinds.iter().filter_map(|(kind, row)| imbalance(kind, row));
         let answers = [
-            excess(ledger, "RESPONSE", &["REQUEST", "YIELD", "SEAL"], ledger.unasked_grants),
-            excess(ledger, "RENEWED", &["RENEW"], 0),
+            excess(ledger, "RESPONSE", &["REQUEST", "YIELD", "SEAL"]),
+            excess(ledger, "RENEWED", &["RENEW"]),
         ];
         violations.extend(
             balances.chain(answers.into_iter().flatten()).map(|sentence| Violation {
@@ -47,9 +46,9 @@ fn imbalance(kind: &str, row: &Row) -> Option<String> {
 }
 
 /// Says so if there are more answers than messages to answer.
-fn excess(ledger: &Ledger, answer: &str, causes: &[&str], unasked: u64) -> Option<String> {
+fn excess(ledger: &Ledger, answer: &str, causes: &[&str]) -> Option<String> {
     let row = |kind: &str| ledger.kinds.get(kind).copied().unwrap_or_default();
-    let caused = causes.iter().map(|kind| row(kind).delivered).sum::<u64>() + unasked;
+    let caused = causes.iter().map(|kind| row(kind).delivered).sum::<u64>();
     let sent = row(answer).sent;
     (sent > caused).then(|| format!("{sent} {answer} messages answer {caused} messages"))
 }
@@ -58,8 +57,8 @@ fn excess(ledger: &Ledger, answer: &str, causes: &[&str], unasked: u64) -> Optio
 mod tests {
     use super::*;
 
-    fn judge(rows: &[(&'static str, Row)], unasked_grants: u64) -> Vec<String> {
-        let ledger = Ledger { kinds: rows.iter().copied().collect(), unasked_grants };
+    fn judge(rows: &[(&'static str, Row)]) -> Vec<String> {
+        let ledger = Ledger { kinds: rows.iter().copied().collect() };
         let mut violations = Vec::new();
         Accounting.finish(TrueTime(0), &ledger, &mut violations);
         violations.into_iter().map(|violation| violation.sentence).collect()
@@ -71,22 +70,18 @@ mod tests {
 
     #[test]
     fn what_was_sent_and_copied_was_delivered_lost_or_is_under_way() {
-        assert!(judge(&[("YIELD", row(10, 2, 7, 4, 1))], 0).is_empty());
+        assert!(judge(&[("YIELD", row(10, 2, 7, 4, 1))]).is_empty());
         let missing = "10 YIELD messages were sent or copied, 9 ended somewhere";
-        assert_eq!(judge(&[("YIELD", row(10, 0, 9, 0, 0))], 0), [missing]);
+        assert_eq!(judge(&[("YIELD", row(10, 0, 9, 0, 0))]), [missing]);
         let weightless = Row { sent_bytes: 0, ..row(1, 0, 1, 0, 0) };
-        assert_eq!(judge(&[("YIELD", weightless)], 0), ["1 YIELD messages have 0 bytes"]);
+        assert_eq!(judge(&[("YIELD", weightless)]), ["1 YIELD messages have 0 bytes"]);
     }
 
     #[test]
     fn a_replica_that_answers_twice_is_seen() {
         let requests = ("REQUEST", row(10, 2, 12, 0, 0));
         let responses = |sent| ("RESPONSE", row(sent, 0, sent, 0, 0));
-        assert!(judge(&[requests, responses(12)], 0).is_empty());
-        assert!(judge(&[requests, responses(15)], 3).is_empty());
-        assert_eq!(
-            judge(&[requests, responses(24)], 3),
-            ["24 RESPONSE messages answer 15 messages"]
-        );
+        assert!(judge(&[requests, responses(12)]).is_empty());
+        assert_eq!(judge(&[requests, responses(24)]), ["24 RESPONSE messages answer 12 messages"]);
     }
 }

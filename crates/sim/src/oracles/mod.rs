@@ -79,6 +79,19 @@ pub trait Oracle {
     fn finish(&mut self, end: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>);
 }
 
+/// The names of all oracles.
+pub const NAMES: [&str; 9] = [
+    "exclusion",
+    "tokens",
+    "register",
+    "notice",
+    "answered",
+    "fifo",
+    "stall",
+    "idle",
+    "accounting",
+];
+
 /// All oracles, as far as they apply.
 #[must_use]
 pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {

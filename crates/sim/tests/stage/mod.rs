@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use sigmalock_core::{Name, PeerId, Span};
+use sigmalock_core::{Name, PeerId, RequestId, Span};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_sim::history::{TrueTime, What};
@@ -97,10 +97,13 @@ pub(crate) fn shipped(world: &RunConfig, config: &sigma::Config, oracle: &str) -
 
 /// Runs what we ship under all oracles, none of which may object.
 pub(crate) fn clean(world: &RunConfig, config: &sigma::Config) -> Outcome {
-    watched(world, config).0
+    let mut oracles = oracles::all(world.setting(true));
+    let outcome = run(world, |me| Sigma::new(me, config.clone()), &mut oracles);
+    assert_eq!(outcome.violations, []);
+    outcome
 }
 
-/// The same, with everything that was sent.
+/// The same, with everything that was sent; for stories, since it takes time and space.
 pub(crate) fn watched(world: &RunConfig, config: &sigma::Config) -> (Outcome, Mail) {
     let mut mail = Mail::default();
     let mut oracles = oracles::all(world.setting(true));
@@ -122,6 +125,23 @@ pub(crate) fn entries(outcome: &Outcome) -> Vec<(PeerId, Span)> {
     let history = outcome.history.iter().flatten();
     let granted = history.filter_map(|record| match &record.what {
         What::Granted { request, .. } => Some((request.client, since_start(record.at))),
+        _ => None,
+    });
+    granted.collect()
+}
+
+/// How long they had waited, in the same order.
+pub(crate) fn waits(outcome: &Outcome) -> Vec<Span> {
+    let history = || outcome.history.iter().flatten();
+    let asked = |wanted: RequestId| {
+        let asking = history().find(|record| match &record.what {
+            What::Asked { request, .. } => *request == wanted,
+            _ => false,
+        });
+        asking.map_or(TrueTime(0), |record| record.at)
+    };
+    let granted = history().filter_map(|record| match &record.what {
+        What::Granted { request, .. } => Some(record.at.since(asked(*request))),
         _ => None,
     });
     granted.collect()

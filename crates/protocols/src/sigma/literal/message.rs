@@ -31,6 +31,8 @@ pub enum LiteralBody {
         grant: u64,
         /// Tw, the advice of the informed backoff.
         wait: Option<Span>,
+        /// False if it was sent from RespQueue: the client's turn has come.
+        asked: bool,
     },
     /// YIELD: RELEASE and REQUEST in one.
     Yield,
@@ -46,7 +48,8 @@ impl sigmalock_core::Message for LiteralMessage {
     fn kind(&self) -> &'static str {
         match self.body {
             LiteralBody::Request { .. } => "REQUEST",
-            LiteralBody::Response { .. } => "RESPONSE",
+            LiteralBody::Response { asked: true, .. } => "RESPONSE",
+            LiteralBody::Response { asked: false, .. } => "GRANT",
             LiteralBody::Yield => "YIELD",
             LiteralBody::Release => "RELEASE",
             LiteralBody::Renew => "RENEW",

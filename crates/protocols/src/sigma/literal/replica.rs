@@ -38,7 +38,7 @@ impl Literal {
         } else {
             replica.queue.insert((timestamp, client));
         }
-        replica.send_response(cx, &self.config, id, client);
+        replica.send_response(cx, &self.config, id, client, true);
     }
 
     pub(super) fn on_release(&mut self, cx: &mut Cx<'_>, id: &ReplicaId, client: PeerId) {
@@ -60,7 +60,7 @@ impl Literal {
             replica.queue.insert((timestamp, owner));
             replica.resp_queue(cx, &self.config, id);
             if !replica.is_owned_by(client) {
-                replica.send_response(cx, &self.config, id, client);
+                replica.send_response(cx, &self.config, id, client, true);
             }
         }
     }
@@ -91,8 +91,7 @@ impl Replica {
     fn resp_queue(&mut self, cx: &mut Cx<'_>, config: &LiteralConfig, id: &ReplicaId) {
         if let Some((timestamp, client)) = self.queue.pop_first() {
             self.set_owner(cx, config, id, client, timestamp);
-            self.send_response(cx, config, id, client);
-            cx.note(LiteralNote::UnaskedGrant);
+            self.send_response(cx, config, id, client, false);
         }
     }
 
@@ -107,10 +106,12 @@ impl Replica {
         }
     }
 
-    fn send_response(&self, cx: &mut Cx<'_>, config: &LiteralConfig, id: &ReplicaId, to: PeerId) {
+    fn send_response(
+        &self, cx: &mut Cx<'_>, config: &LiteralConfig, id: &ReplicaId, to: PeerId, asked: bool,
+    ) {
         let Some((owner, timestamp)) = self.owner else { return };
         let wait = config.informed_backoff.then(|| self.advised_wait(to));
-        let body = LiteralBody::Response { owner, timestamp, grant: self.grants, wait };
+        let body = LiteralBody::Response { owner, timestamp, grant: self.grants, wait, asked };
         cx.send(to, LiteralMessage { replica: id.clone(), body });
     }
 

@@ -1,0 +1,65 @@
+//! Mutants and the oracles that must catch them.
+
+use std::ops::Range;
+
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma::Mutant;
+
+use super::torture::{Failure, Victim, torture, torture_seed};
+
+/// The oracle whose business a mutant is. An objection of another one is welcome, but proves nothing
+/// about this one.
+#[must_use]
+pub const fn oracle_for(mutant: Mutant) -> &'static str {
+    match mutant {
+        Mutant::GrantsTwice
+        | Mutant::AcceptsAnyYield
+        | Mutant::VotesWithoutMemory
+        | Mutant::EndsLeasesEarly
+        | Mutant::NeverPersists
+        | Mutant::CountsFromReceipt
+        | Mutant::IgnoresClaimWindow
+        | Mutant::CountsStaleResponses
+        | Mutant::CountsYieldedVotes => "exclusion",
+        Mutant::ShowsGrantCounter
+        | Mutant::SealsAfterDeadline
+        | Mutant::ForgetsTokenFloor
+        | Mutant::TrustsOldTokens => "tokens",
+        Mutant::ShowsUnsealedToken => "register",
+        Mutant::AnswersTwice => "accounting",
+        Mutant::ForgetsTombstones | Mutant::SitsOnVotes => "idle",
+        Mutant::ServesYoungestFirst => "fifo",
+        Mutant::NeverEndsLeases => "stall",
+        Mutant::EndsInSilence => "answered",
+        Mutant::IgnoresDeadline => "notice",
+    }
+}
+
+/// The first seed with which the mutant's own oracle objects, while the healthy protocol gets through.
+#[must_use]
+pub fn hunt(
+    mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
+) -> Option<Failure> {
+    let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
+    let victim = Victim { protocol, variant, mutant: Some(mutant), quorum };
+    let healthy = Victim { mutant: None, ..victim };
+    let oracle = oracle_for(mutant);
+    let mut from = seeds.start;
+    // Most mutants are caught at once, so the first packs of seeds are small.
+    let mut pack = jobs.max(1) as u64;
+    while from < seeds.end {
+        let to = from.saturating_add(pack).min(seeds.end);
+        let report = torture(&victim, from..to, jobs, &|_| (), false);
+        let caught = report.failures.into_iter().find(|failure| {
+            failure.violations.iter().any(|violation| violation.oracle == oracle)
+                && torture_seed(&healthy, failure.seed).violations.is_empty()
+        });
+        if caught.is_some() {
+            return caught;
+        }
+        // No more than the failures that a report keeps.
+        (from, pack) = (to, (pack * 2).min(64));
+    }
+    None
+}

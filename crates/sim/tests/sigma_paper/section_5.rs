@@ -1,0 +1,157 @@
+//! Section V, the experiments, at 24 of 32 like the paper's. Clients come at random at a given rate and
+//! leave as soon as they are inside. The paper warms up for 5 minutes and measures for 10; here it is 1
+//! minute and 200 s, which is enough for the tolerances given.
+
+use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_sim::history::What;
+use sigmalock_sim::lab::sweep::{Load, PointConfig};
+use sigmalock_sim::latency::Latency;
+use sigmalock_sim::run::Outcome;
+use sigmalock_sim::subject::Subject;
+use sigmalock_sim::theory::saturated_rate_per_s;
+
+use crate::stage::*;
+
+/// One-way delays of Figure 7, in milliseconds; all have a mean of 100.
+const FIGURE_7: [(u64, u64); 3] = [(90, 110), (50, 150), (0, 200)];
+
+fn point(protocol: ProtocolName, (low, high): (u64, u64), load: Load) -> PointConfig {
+    let subject = Subject::new(protocol, Variant::Shipped, quorum(32, 24));
+    let latency = Latency::Uniform { low: ms(low), high: ms(high) };
+    let mut point = PointConfig::new(subject, latency, load, 1);
+    (point.warmup, point.duration) = (secs(60), secs(200));
+    point
+}
+
+fn sigma(delays_ms: (u64, u64), rate: f64) -> Outcome {
+    measure(&point(ProtocolName::Sigma, delays_ms, Load::RatePerS(rate)))
+}
+
+fn measure(point: &PointConfig) -> Outcome {
+    let (_, outcome) = point.measure().unwrap();
+    assert_eq!(outcome.violations, []);
+    outcome
+}
+
+fn theory((low, high): (u64, u64)) -> f64 {
+    let latency = Latency::Uniform { low: ms(low), high: ms(high) };
+    saturated_rate_per_s(quorum(32, 24), &latency, Span::ZERO, 1)
+}
+
+/// "The throughput increases linearly when request rate ramps up": below saturation everybody who comes
+/// is served, give or take three standard deviations of how many come.
+#[test]
+fn section_v_below_saturation_throughput_is_the_request_rate() {
+    for delays_ms in FIGURE_7 {
+        for rate in [0.5, 1.0, 2.0, 3.0] {
+            let (served, expected) = (sigma(delays_ms, rate).entries_measured as f64, rate * 200.0);
+            let noise = 3.0 * expected.sqrt();
+            assert!((served - expected).abs() < noise, "{delays_ms:?}, {rate}/s: {served} served");
+        }
+    }
+}
+
+/// "… until a point when it reaches the saturated rate and then stays flat as predicted by a theoretical
+/// model": from 6 requests a second to 20, far more than can be served, throughput is at least 95 % of
+/// theory, and the same within 3 %.
+#[test]
+fn section_v_beyond_saturation_throughput_is_flat_and_that_of_theory() {
+    for delays_ms in FIGURE_7 {
+        let plateau = [6.0, 10.0, 20.0].map(|rate| sigma(delays_ms, rate).throughput_per_s);
+        let lowest = plateau.into_iter().fold(f64::INFINITY, f64::min);
+        let highest = plateau.into_iter().fold(0.0, f64::max);
+        println!("{delays_ms:?} {plateau:?} {}", theory(delays_ms));
+        assert!(lowest >= 0.95 * theory(delays_ms), "{delays_ms:?}: {plateau:?}");
+        assert!(highest <= 1.03 * lowest, "{delays_ms:?}: {plateau:?}");
+    }
+}
+
+/// "Network latency distribution has little impact", and against the strawman "the performance improvement
+/// is significant". At 2.5 requests a second Sigma serves all of them whatever the delays, and when
+/// saturated it keeps what theory leaves it, four fifths. Of the strawman the widest spread leaves less
+/// than half at 2.5, and nothing at all at the rates that saturate Sigma.
+#[test]
+fn section_v_varying_delays_cost_sigma_little_and_the_strawman_nearly_everything() {
+    let strawman = |delays_ms, rate| {
+        let mut point = point(ProtocolName::Strawman, delays_ms, Load::RatePerS(rate));
+        point.subject.tuning.back_off = (Span::ZERO, secs(100));
+        (point.warmup, point.duration) = (secs(300), secs(200));
+        let config = point.run_config().unwrap();
+        point.subject.run(&config, &mut []).throughput_per_s
+    };
+    let sigma = |delays_ms, rate| sigma(delays_ms, rate).throughput_per_s;
+    let kept = |throughput: &dyn Fn((u64, u64), f64) -> f64, rate| {
+        throughput((0, 200), rate) / throughput((90, 110), rate)
+    };
+    println!("{} {} {} {}", kept(&sigma, 2.5), kept(&sigma, 10.0), kept(&strawman, 2.5), strawman((0, 200), 10.0));
+    assert!(kept(&sigma, 2.5) > 0.9 && kept(&sigma, 10.0) > 0.75);
+    assert!(kept(&strawman, 2.5) < 0.5 && strawman((0, 200), 10.0) < 0.05);
+}
+
+/// "The penalty of throughput is perceptible if the replica life is 30 seconds; however, it becomes less
+/// and less significant with longer replica life", and at 10,000 s the ideal is reached. The shipped
+/// replicas abstain for the longest lease after a reset, which the paper's do not: with leases of up to 15 s
+/// and a life of 30 s a third of them would always abstain, 24 votes could hardly be had, and the lock
+/// would starve. Whoever lives with such hosts chooses short leases; here the shortest that renewals can
+/// keep alive over these delays, a second, which leaves one in thirty abstaining.
+#[test]
+fn section_v_short_lives_of_replicas_cost_throughput_and_long_ones_do_not() {
+    let throughput = |life_s, rate| {
+        let mut point = point(ProtocolName::Sigma, (0, 200), Load::RatePerS(rate));
+        point.subject.tuning.lease_max = secs(1);
+        point.replica_life = Some(secs(life_s));
+        measure(&point).throughput_per_s
+    };
+    let saturated = [30, 100, 300, 1_000, 10_000].map(|life_s| throughput(life_s, 6.0));
+    println!("{saturated:?}");
+    assert!(saturated.is_sorted(), "{saturated:?}");
+    let share = |throughput| throughput / theory((0, 200));
+    assert!((0.5..0.85).contains(&share(saturated[0])), "{saturated:?}");
+    assert!(share(saturated[4]) >= 0.95, "{saturated:?}");
+    assert!(throughput(30, 2.0) > 1.7, "below saturation resets cost hardly anything");
+}
+
+/// Message cost "is asymptotically bound by 4n": a REQUEST to each replica, its RESPONSE, the GRANT when
+/// the turn comes, and the RELEASE. Who finds the lock free is not called, so that with a light load it
+/// is 3n; with a loop of clients always waiting it tends to 4n. What is not among the four, for those who
+/// want to know: asking again while waiting, YIELD, RECALL and SEAL, together well below one n.
+#[test]
+fn section_v_an_entry_costs_three_to_four_messages_per_replica() {
+    let n = 32.0;
+    for delays_ms in FIGURE_7 {
+        let mut four = Vec::new();
+        for load in [Load::RatePerS(0.1), Load::RatePerS(3.0), Load::Clients(2), Load::Clients(8)] {
+            let cost = cost_of_an_entry(&point(ProtocolName::Sigma, delays_ms, load));
+            println!("{delays_ms:?} {load:?} {cost:?}");
+            assert!(cost.other < n, "{delays_ms:?}, {load:?}: {cost:?}");
+            four.push(cost.four / n);
+        }
+        assert!((3.0..3.2).contains(&four[0]), "{delays_ms:?}: {four:?}");
+        assert!(four[0] < four[1] && four[1] < four[2], "{delays_ms:?}: {four:?}");
+        assert!(four[2..].iter().all(|four| (3.9..4.05).contains(four)), "{delays_ms:?}: {four:?}");
+    }
+}
+
+/// Messages per entry.
+#[derive(Debug)]
+struct Cost {
+    /// First REQUESTs, their RESPONSEs, GRANTs and RELEASEs.
+    four: f64,
+    /// All others.
+    other: f64,
+}
+
+fn cost_of_an_entry(point: &PointConfig) -> Cost {
+    let mut config = point.run_config().unwrap();
+    config.keep_history = true;
+    let outcome = point.subject.run(&config, &mut []);
+    let history = outcome.history.iter().flatten();
+    let asked = history.filter(|record| matches!(record.what, What::Asked { .. })).count();
+    let sent = |kind| outcome.ledger.kinds.get(kind).map_or(0, |row| row.sent);
+    let all: u64 = outcome.ledger.kinds.values().map(|row| row.sent).sum();
+    // Each request begins with n REQUESTs, each of which is answered.
+    let four = (2 * 32 * asked) as u64 + sent("GRANT") + sent("RELEASE");
+    let per_entry = |count: u64| count as f64 / outcome.entries as f64;
+    Cost { four: per_entry(four), other: per_entry(all.saturating_sub(four)) }
+}
