@@ -16,6 +16,8 @@ const SEEDS: u32 = 10_000;
 /// The documentation is built with private items, which is what readers of the code want; so public
 /// pages may link to them.
 ///
+/// There is no step for mutants: a test of `sim` hunts them.
+///
 /// There is no step for `no_std`: `core` and `protocols` say `#![no_std]`, so every build of them is
 /// that check.
 pub(crate) fn test(quick: bool) -> Result<()> {
@@ -40,7 +42,6 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 ),
             ));
         }
-        steps.push(Step::new("mutants", "cargo run --release --quiet -- lab mutants"));
     }
     run_all(&steps)
 }

@@ -9,7 +9,7 @@ use sigmalock_core::{
 };
 
 use super::attempt::{Attempt, Step};
-use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
+use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket};
 use super::{Config, Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, HybridClock};
 
@@ -34,7 +34,6 @@ pub(super) struct Client {
 #[derive(Debug, Clone)]
 struct Finished {
     request: RequestId,
-    token: Option<Token>,
     /// Until then its RELEASE need not have arrived.
     under_way_until: LocalTime,
 }
@@ -230,7 +229,6 @@ impl Client {
         }
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
-            token: attempt.guard().map(|guard| guard.token),
             under_way_until: cx.now() + self.config.round_trip_worst,
         });
         if let Some(reply) = reply {
@@ -247,14 +245,8 @@ impl Client {
         {
             return;
         }
-        let spent = match finished {
-            None => Spent::Unknown,
-            Some(Finished { token: None, .. }) => Spent::Nothing,
-            Some(Finished { token: Some(token), .. }) => {
-                Spent::Token(Used { token: *token, knew: None })
-            }
-        };
         cx.note(Note::LateVoteReturned);
-        cx.send(host, Message::Release { replica: replica.clone(), ticket, spent });
+        let (replica, spent) = (replica.clone(), Spent::Unknown);
+        cx.send(host, Message::Release { replica, ticket, spent });
     }
 }

@@ -87,7 +87,7 @@ pub struct Used {
     /// The token.
     pub token: Token,
     /// The voting life of the addressed host that the winner had heard from before the token was
-    /// sealed. Every token sealed before that life began to vote is lower.
+    /// sealed, or whose vote it holds. Every token sealed before that life began to vote is lower.
     pub knew: Option<Incarnation>,
 }
 

@@ -414,6 +414,7 @@ impl Replica {
                 // than the average is the better witness.
                 let service = self.service.max(age);
                 let wait = desk.config.cap_wait(service * (2 * place as u64 + 1) / 2);
+                let wait = wait.max(desk.abstain_until.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 (waiter.echo, Answer::Queued { owner, wait })
             }

@@ -93,6 +93,12 @@ impl Seat {
         }
     }
 
+    /// The voting life of the host that was heard from before the token was sealed, or while it is in
+    /// use. Every token that life may have forgotten is lower than this request's.
+    pub(super) fn knew(&self) -> Option<Incarnation> {
+        self.held().map(|held| held.grant.host).or(self.life_at_seal)
+    }
+
     /// Whether the vote is known not to be this request's.
     pub(super) const fn is_foreign(&self) -> bool {
         matches!(self.news, News::Theirs(..) | News::Nobody)

@@ -39,8 +39,9 @@ impl Attempt {
     /// Whether an answer may be answered at once. If something was said to this replica less than a
     /// round trip ago, the timer will do: otherwise copies of messages breed copies without end.
     pub(super) fn may_ask(&mut self, cx: Cx<'_, '_>, index: usize) -> bool {
-        let again_at = self.ballot.seat(index).asked_at + self.round_trip;
-        if again_at > cx.now() {
+        let seat = self.ballot.seat(index);
+        let again_at = seat.asked_at + self.round_trip;
+        if again_at > cx.now() && seat.ask_at == LocalTime::NEVER {
             self.ask_in(cx, index, again_at.since(cx.now()));
         }
         again_at <= cx.now()
@@ -103,7 +104,7 @@ impl Attempt {
             token = guard.token;
         }
         self.ballot.seats().enumerate().filter_map(move |(index, seat)| {
-            let used = Used { token, knew: seat.life_at_seal };
+            let used = Used { token, knew: seat.knew() };
             let replica = ReplicaId { name: name.clone(), index: index as u16 };
             let grant = seat.held()?.grant;
             Some((seat.host?, Claim { replica, ticket, grant, used }))
@@ -114,7 +115,7 @@ impl Attempt {
     pub(super) fn release(&self, cx: Cx<'_, '_>) {
         for (index, seat) in self.ballot.seats().enumerate() {
             let Some(host) = seat.host else { continue };
-            let knew = seat.life_at_seal;
+            let knew = seat.knew();
             let spent = self
                 .guard()
                 .map_or(Spent::Nothing, |guard| Spent::Token(Used { token: guard.token, knew }));

@@ -1,5 +1,7 @@
 //! Section IV, second half: "In reality, many things may go wrong", and how it is served.
 
+use std::collections::BTreeMap;
+
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::{Config, LiteralConfig};
 use sigmalock_sim::faults::Fault;
@@ -25,32 +27,38 @@ fn section_iv_only_informed_backoff_brings_a_forgotten_waiter_back() {
     let with_backoff = LiteralConfig { informed_backoff: true, ..pseudo_code.clone() };
     let waiter = client(1);
     let entry = |config| entry_of(&literal(&world, config, "answered"), waiter);
-    println!("{:?} {:?} {:?}", entry(&pseudo_code), entry(&with_backoff), entry_of(&shipped(&world, &Config::new(quorum), "answered"), waiter));
     assert_eq!(entry(&pseudo_code), None);
     assert!(entry(&with_backoff).is_some());
     assert!(entry_of(&clean(&world, &Config::new(quorum)), waiter).is_some());
 }
 
 /// "If the client is notified before its scheduled retry, no harm is done. Otherwise … the client will
-/// renew its Tw in its retry." A holder stays far longer than advised, so that those who wait ask again,
-/// some of them while their turn is already on its way. Nobody is queued twice, or called twice, and the
-/// lock changes hands as fast as if nobody had asked again.
+/// renew its Tw in its retry." The holder stays longer than advised, and leaves just before, while and just
+/// after the first in the queue asks again, so that retries and calls meet in every way. Nobody is called
+/// twice, and the lock changes hands as fast as if nobody had asked again.
 #[test]
 fn section_iv_a_retry_that_was_not_needed_does_no_harm() {
     let quorum = quorum(5, 3);
-    for hold in (4_900..5_100).step_by(5).chain([200]).map(ms) {
+    let run = |hold: Span| {
         let mut script = Script::default().acquire(ms(0), client(0), &name(), Some(hold));
         for k in 1..4 {
             script = script.acquire(ms(50 + k), client(k), &name(), Some(ms(100)));
         }
-        let (outcome, mail) = watched(&story(quorum, script), &Config::new(quorum));
-        let retries: usize = (1..4).map(|k| mail.times("REQUEST", client(k)).len() - 5).sum();
-        println!("{hold} {retries} {:?}", outcome.notes);
-        assert_eq!(retries > 0, hold > secs(1), "{hold}: {retries} retries");
-        let expected = (0..4).map(|k| (client(k), ms(20) + (hold + ms(20)).min(hold + ms(20)) * u64::from(k > 0) + ms(120) * k.saturating_sub(1)));
-        assert_eq!(entries(&outcome), expected.collect::<Vec<_>>(), "{hold}");
-        let grants = mail.sent.iter().filter(|sent| sent.kind == "GRANT").count();
-        assert_eq!(grants, 3 * 5, "{hold}: each is called once by each host");
+        watched(&story(quorum, script), &Config::new(quorum))
+    };
+    let (_, waiting) = run(secs(8));
+    let mut retries = waiting.times("REQUEST", client(1)).split_off(5);
+    retries.dedup();
+    assert!(retries.len() > 3, "{retries:?}");
+    for retry in retries {
+        for sooner in (0..=60).step_by(2) {
+            let hold = retry - ms(sooner);
+            let (outcome, mail) = run(hold);
+            let next = |k| (client(k), ms(20) + hold + ms(20) + ms(120) * (k - 1));
+            assert_eq!(entries(&outcome), [(client(0), ms(20)), next(1), next(2), next(3)]);
+            let calls = mail.sent.iter().filter(|sent| sent.kind == "GRANT").count();
+            assert_eq!(calls, 3 * 5, "{hold}: each is called once by each host");
+        }
     }
 }
 
@@ -73,7 +81,6 @@ fn section_iv_after_a_reset_the_queue_is_rebuilt_in_its_old_order() {
         let world = RunConfig { network, ..story(quorum, script) };
         let outcome = clean(&world, &Config::new(quorum));
         let order: Vec<PeerId> = entries(&outcome).into_iter().map(|(who, _)| who).collect();
-        println!("{:?}", entries(&outcome));
         assert_eq!(order, (0..=20).map(client).collect::<Vec<_>>());
     }
 }
@@ -99,7 +106,6 @@ fn section_iv_a_crashed_holder_is_replaced_after_its_lease_and_a_live_one_renews
     });
     let lease_end = promised.max().unwrap();
     let next = entry_of(&outcome, client(1)).unwrap();
-    println!("{lease_end} {next}");
     assert!(lease_end <= next && next <= lease_end + ms(200), "{next}, after {lease_end}");
 }
 
@@ -116,35 +122,34 @@ fn section_iv_with_one_message_in_ten_lost_everybody_is_served() {
         world.network = delays(20, 80);
         world.network.loss = 0.1;
         let outcome = clean(&world, &Config::new(quorum));
-        let last = entries(&outcome).last().unwrap().1;
-        println!("{last}");
         assert_eq!(outcome.entries, 40, "seed {seed}");
     }
 }
 
-/// "Sigma can be best described as quasi-FCFS", since REQUESTs take their time: at a busy lock some do
-/// overtake others, but nobody overtakes one that asked more than three worst one-way delays before it.
+/// "Sigma can be best described as quasi-FCFS", since REQUESTs take their time: at an idle lock one may
+/// overtake another that asked a moment before, but nobody overtakes one that asked more than three worst
+/// one-way delays before.
 #[test]
 fn section_iv_only_near_simultaneous_requests_overtake_each_other() {
-    let quorum = quorum(32, 24);
-    let mut world = world(1, quorum, delays(0, 200), pooled(3.5));
-    (world.duration, world.keep_history) = (secs(200), true);
+    let quorum = quorum(3, 2);
+    let mut world = world(1, quorum, delays(0, 200), pooled(2.0));
+    (world.duration, world.keep_history) = (secs(1_000), true);
     let outcome = clean(&world, &Config::new(quorum));
-    let mut asked = std::collections::BTreeMap::new();
-    let (mut latest, mut worst, mut overtaken) = (Span::ZERO, Span::ZERO, 0);
+    let mut asked = BTreeMap::new();
+    let mut latest = Span::ZERO;
+    let mut overtaken_by = Vec::new();
     for record in outcome.history.iter().flatten() {
         match &record.what {
             What::Asked { request, .. } => {
                 asked.insert(*request, since_start(record.at));
             }
-            What::Granted { request, .. } => {
-                let lead = latest - asked[request];
-                (latest, worst) = (latest.max(asked[request]), worst.max(lead));
-                overtaken += u32::from(lead > Span::ZERO);
+            What::Granted { request, .. } if asked[request] < latest => {
+                overtaken_by.push(latest - asked[request]);
             }
+            What::Granted { request, .. } => latest = asked[request],
             _ => {}
         }
     }
-    println!("{overtaken} {worst} of {}", outcome.entries);
-    assert!(overtaken > 0 && worst < ms(600), "{overtaken} overtaken, by up to {worst}");
+    let worst = overtaken_by.iter().max().copied().unwrap_or_default();
+    assert!(overtaken_by.len() > 10 && worst < ms(600), "by up to {worst}: {overtaken_by:?}");
 }

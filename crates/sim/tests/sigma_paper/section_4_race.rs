@@ -52,32 +52,36 @@ fn section_iv_outcome_3_when_nobody_can_win_all_yield_and_the_first_is_chosen() 
     }
     let (outcome, mail) = watched(&story(quorum, script), &Config::new(quorum));
     for k in 0..3 {
-        println!("{:?}", mail.times("YIELD", client(k)));
         assert_eq!(mail.times("YIELD", client(k)).len(), 1);
     }
-    println!("{:?}", entries(&outcome));
     let order: Vec<_> = entries(&outcome).into_iter().map(|(who, _)| who).collect();
     assert_eq!(order, [client(0), client(1), client(2)]);
     assert!(entries(&outcome)[0].1 <= ms(40), "two round trips after the first asked");
 }
 
 /// "This self-stabilization process will quickly settle": of fifty that ask at the same instant, over
-/// delays from nothing to 200 ms, one is inside within three worst round trips, whatever the seed, and
-/// hardly anybody has yielded more than twice by then.
+/// delays from nothing to 200 ms, one is inside within two worst round trips, whatever the seed, and by
+/// then nobody has yielded in more than three rounds.
 #[test]
 fn section_iv_yield_settles_a_collision_of_fifty_within_a_few_round_trips() {
     let quorum = quorum(32, 24);
-    for seed in 0..5 {
+    for seed in 0..10 {
         let crowd = (0..50).fold(Script::default(), |script, k| {
             script.acquire(ms(0), client(k), &name(), Some(Span::ZERO))
         });
-        let mut world = RunConfig { seed, network: delays(0, 200), ..story(quorum, crowd) };
-        world.duration = secs(30);
+        let world = RunConfig { seed, network: delays(0, 200), ..story(quorum, crowd) };
         let (outcome, mail) = watched(&world, &Config::new(quorum));
         let settled = entries(&outcome)[0].1;
-        let yields = mail.sent.iter().filter(|sent| sent.kind == "YIELD" && sent.at < settled);
-        println!("{settled} {} {:?}", yields.count(), outcome.entries);
+        assert!(settled < ms(800), "seed {seed}: {settled}");
+        let rounds = (0..50).map(|k| {
+            let mut yields = mail.times("YIELD", client(k));
+            yields.retain(|at| *at < settled);
+            yields.dedup();
+            yields.len()
+        });
+        let rounds = rounds.max().unwrap();
+        println!("{settled} {rounds} {}", entries(&outcome).last().unwrap().1);
+        assert!((1..=6).contains(&rounds), "seed {seed}: {rounds}");
         assert_eq!(outcome.entries, 50, "and all are served");
-        assert!(settled < ms(1_200), "seed {seed}: {settled}");
     }
 }

@@ -1,6 +1,6 @@
 //! Section V, the experiments, at 24 of 32 like the paper's. Clients come at random at a given rate and
-//! leave as soon as they are inside. The paper warms up for 5 minutes and measures for 10; here it is 1
-//! minute and 200 s, which is enough for the tolerances given.
+//! leave as soon as they are inside. The paper warms up for 5 minutes and measures for 10; here it is one
+//! minute and two, which is enough for the tolerances given.
 
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
@@ -16,11 +16,13 @@ use crate::stage::*;
 /// One-way delays of Figure 7, in milliseconds; all have a mean of 100.
 const FIGURE_7: [(u64, u64); 3] = [(90, 110), (50, 150), (0, 200)];
 
+const MEASURED: Span = secs(120);
+
 fn point(protocol: ProtocolName, (low, high): (u64, u64), load: Load) -> PointConfig {
     let subject = Subject::new(protocol, Variant::Shipped, quorum(32, 24));
     let latency = Latency::Uniform { low: ms(low), high: ms(high) };
     let mut point = PointConfig::new(subject, latency, load, 1);
-    (point.warmup, point.duration) = (secs(60), secs(200));
+    (point.warmup, point.duration) = (secs(60), MEASURED);
     point
 }
 
@@ -45,7 +47,8 @@ fn theory((low, high): (u64, u64)) -> f64 {
 fn section_v_below_saturation_throughput_is_the_request_rate() {
     for delays_ms in FIGURE_7 {
         for rate in [0.5, 1.0, 2.0, 3.0] {
-            let (served, expected) = (sigma(delays_ms, rate).entries_measured as f64, rate * 200.0);
+            let expected = rate * MEASURED.as_secs_f64();
+            let served = sigma(delays_ms, rate).entries_measured as f64;
             let noise = 3.0 * expected.sqrt();
             assert!((served - expected).abs() < noise, "{delays_ms:?}, {rate}/s: {served} served");
         }
@@ -61,32 +64,32 @@ fn section_v_beyond_saturation_throughput_is_flat_and_that_of_theory() {
         let plateau = [6.0, 10.0, 20.0].map(|rate| sigma(delays_ms, rate).throughput_per_s);
         let lowest = plateau.into_iter().fold(f64::INFINITY, f64::min);
         let highest = plateau.into_iter().fold(0.0, f64::max);
-        println!("{delays_ms:?} {plateau:?} {}", theory(delays_ms));
         assert!(lowest >= 0.95 * theory(delays_ms), "{delays_ms:?}: {plateau:?}");
         assert!(highest <= 1.03 * lowest, "{delays_ms:?}: {plateau:?}");
     }
 }
 
 /// "Network latency distribution has little impact", and against the strawman "the performance improvement
-/// is significant". At 2.5 requests a second Sigma serves all of them whatever the delays, and when
-/// saturated it keeps what theory leaves it, four fifths. Of the strawman the widest spread leaves less
-/// than half at 2.5, and nothing at all at the rates that saturate Sigma.
+/// is significant". At 2.5 requests a second Sigma serves all of them however much delays vary, and when
+/// saturated it keeps what theory leaves it, four fifths. Of the strawman's throughput at 2.5 the widest
+/// spread leaves less than a quarter, and at a rate that saturates Sigma nothing.
 #[test]
 fn section_v_varying_delays_cost_sigma_little_and_the_strawman_nearly_everything() {
+    let [steady, varying] = [(90, 110), (0, 200)];
+    let sigma = |delays_ms, rate| sigma(delays_ms, rate).throughput_per_s;
+    assert!(sigma(varying, 2.5) > 0.9 * sigma(steady, 2.5));
+    assert!(sigma(varying, 6.0) > 0.75 * sigma(steady, 6.0));
     let strawman = |delays_ms, rate| {
         let mut point = point(ProtocolName::Strawman, delays_ms, Load::RatePerS(rate));
         point.subject.tuning.back_off = (Span::ZERO, secs(100));
-        (point.warmup, point.duration) = (secs(300), secs(200));
+        point.warmup = secs(300);
         let config = point.run_config().unwrap();
+        // No oracles: a collapse is not to their taste.
         point.subject.run(&config, &mut []).throughput_per_s
     };
-    let sigma = |delays_ms, rate| sigma(delays_ms, rate).throughput_per_s;
-    let kept = |throughput: &dyn Fn((u64, u64), f64) -> f64, rate| {
-        throughput((0, 200), rate) / throughput((90, 110), rate)
-    };
-    println!("{} {} {} {}", kept(&sigma, 2.5), kept(&sigma, 10.0), kept(&strawman, 2.5), strawman((0, 200), 10.0));
-    assert!(kept(&sigma, 2.5) > 0.9 && kept(&sigma, 10.0) > 0.75);
-    assert!(kept(&strawman, 2.5) < 0.5 && strawman((0, 200), 10.0) < 0.05);
+    assert!(strawman(steady, 2.5) > 2.0);
+    assert!(strawman(varying, 2.5) < 0.25 * strawman(steady, 2.5));
+    assert!(strawman(varying, 6.0) < 0.05);
 }
 
 /// "The penalty of throughput is perceptible if the replica life is 30 seconds; however, it becomes less
@@ -104,7 +107,6 @@ fn section_v_short_lives_of_replicas_cost_throughput_and_long_ones_do_not() {
         measure(&point).throughput_per_s
     };
     let saturated = [30, 100, 300, 1_000, 10_000].map(|life_s| throughput(life_s, 6.0));
-    println!("{saturated:?}");
     assert!(saturated.is_sorted(), "{saturated:?}");
     let share = |throughput| throughput / theory((0, 200));
     assert!((0.5..0.85).contains(&share(saturated[0])), "{saturated:?}");
@@ -114,44 +116,50 @@ fn section_v_short_lives_of_replicas_cost_throughput_and_long_ones_do_not() {
 
 /// Message cost "is asymptotically bound by 4n": a REQUEST to each replica, its RESPONSE, the GRANT when
 /// the turn comes, and the RELEASE. Who finds the lock free is not called, so that with a light load it
-/// is 3n; with a loop of clients always waiting it tends to 4n. What is not among the four, for those who
-/// want to know: asking again while waiting, YIELD, RECALL and SEAL, together well below one n.
+/// is 3n; with a loop of clients always waiting it tends to 4n. Apart from these four: asking again while
+/// waiting, below one n with eight in the queue (it grows with the queue, and with how much delays vary),
+/// and YIELD, RECALL and SEAL, a handful each.
 #[test]
 fn section_v_an_entry_costs_three_to_four_messages_per_replica() {
-    let n = 32.0;
     for delays_ms in FIGURE_7 {
-        let mut four = Vec::new();
-        for load in [Load::RatePerS(0.1), Load::RatePerS(3.0), Load::Clients(2), Load::Clients(8)] {
-            let cost = cost_of_an_entry(&point(ProtocolName::Sigma, delays_ms, load));
-            println!("{delays_ms:?} {load:?} {cost:?}");
-            assert!(cost.other < n, "{delays_ms:?}, {load:?}: {cost:?}");
-            four.push(cost.four / n);
-        }
-        assert!((3.0..3.2).contains(&four[0]), "{delays_ms:?}: {four:?}");
-        assert!(four[0] < four[1] && four[1] < four[2], "{delays_ms:?}: {four:?}");
-        assert!(four[2..].iter().all(|four| (3.9..4.05).contains(four)), "{delays_ms:?}: {four:?}");
+        let loads = [Load::RatePerS(0.1), Load::RatePerS(3.0), Load::Clients(2), Load::Clients(8)];
+        let costs = loads.map(|load| Cost::of(&point(ProtocolName::Sigma, delays_ms, load)));
+        let four = costs.map(|cost| cost.four);
+        assert!((3.0..3.2).contains(&four[0]), "{delays_ms:?}: {costs:?}");
+        assert!(four[0] < four[1] && four[1] < four[2], "{delays_ms:?}: {costs:?}");
+        // Those who still wait at the end have asked, and not entered: one or two in a hundred.
+        assert!(four[2..].iter().all(|four| (3.9..4.1).contains(four)), "{delays_ms:?}: {costs:?}");
+        assert!(costs.iter().all(|cost| cost.retries < 1.0 && cost.settling < 0.3), "{costs:?}");
     }
 }
 
-/// Messages per entry.
-#[derive(Debug)]
+/// Messages per entry and replica.
+#[derive(Debug, Clone, Copy)]
 struct Cost {
     /// First REQUESTs, their RESPONSEs, GRANTs and RELEASEs.
     four: f64,
-    /// All others.
-    other: f64,
+    /// Further REQUESTs, and the RESPONSEs to them.
+    retries: f64,
+    /// YIELD, RECALL and SEAL.
+    settling: f64,
 }
 
-fn cost_of_an_entry(point: &PointConfig) -> Cost {
-    let mut config = point.run_config().unwrap();
-    config.keep_history = true;
-    let outcome = point.subject.run(&config, &mut []);
-    let history = outcome.history.iter().flatten();
-    let asked = history.filter(|record| matches!(record.what, What::Asked { .. })).count();
-    let sent = |kind| outcome.ledger.kinds.get(kind).map_or(0, |row| row.sent);
-    let all: u64 = outcome.ledger.kinds.values().map(|row| row.sent).sum();
-    // Each request begins with n REQUESTs, each of which is answered.
-    let four = (2 * 32 * asked) as u64 + sent("GRANT") + sent("RELEASE");
-    let per_entry = |count: u64| count as f64 / outcome.entries as f64;
-    Cost { four: per_entry(four), other: per_entry(all.saturating_sub(four)) }
+impl Cost {
+    fn of(point: &PointConfig) -> Self {
+        let mut config = point.run_config().unwrap();
+        config.keep_history = true;
+        let n = config.replicas as u64;
+        let outcome = point.subject.run(&config, &mut []);
+        let history = outcome.history.iter().flatten();
+        let asked = history.filter(|record| matches!(record.what, What::Asked { .. })).count() as u64;
+        let sent = |kinds: &[&str]| -> u64 {
+            kinds.iter().filter_map(|kind| outcome.ledger.kinds.get(kind)).map(|row| row.sent).sum()
+        };
+        let per_entry = |messages: u64| messages as f64 / (outcome.entries * n) as f64;
+        Self {
+            four: per_entry(2 * n * asked + sent(&["GRANT", "RELEASE"])),
+            retries: per_entry(2 * (sent(&["REQUEST"]) - n * asked)),
+            settling: per_entry(sent(&["YIELD", "RECALL", "SEAL"])),
+        }
+    }
 }
