@@ -58,7 +58,7 @@ pub struct ReplicaId {
 
 impl fmt::Display for ReplicaId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.name, self.index + 1)
+        write!(f, "{}:{}", self.name, u32::from(self.index) + 1)
     }
 }
 
@@ -66,7 +66,8 @@ impl fmt::Display for ReplicaId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub [u8; 32]);
 
-/// A fencing token: the resource refuses whoever shows a lower one than it has seen.
+/// A fencing token: the resource refuses whoever shows a lower one than it has seen, or an equal one
+/// that another holder has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Token(pub u64);
 

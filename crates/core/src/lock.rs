@@ -52,7 +52,7 @@ pub enum Patience {
 pub enum LockReply {
     /// You are in, until `deadline` on this peer's clock, unless `Extended` moves it.
     Granted {
-        /// Shown to the resource, which refuses lower ones. `None`: this protocol has no fencing.
+        /// Shown to the resource, which refuses lower ones, and equal ones of others. `None`: this protocol has no fencing.
         token: Option<Token>,
         /// When the right ends.
         deadline: LocalTime,
@@ -66,7 +66,7 @@ pub enum LockReply {
     Lost,
     /// You are out; the lock goes to the next.
     Released,
-    /// Somebody has it, and you did not want to wait.
+    /// It cannot be had now, and you did not want to wait: somebody has it, or too many hosts are away.
     Busy,
     /// You waited as long as you wanted to.
     TimedOut,

@@ -179,7 +179,7 @@ impl<'a, P: Protocol> Context<'a, P> {
     pub fn now(&self) -> LocalTime {
         self.now
     }
-    /// This peer's wall clock: for ordering and token floors, never for safety.
+    /// This peer's wall clock: for ordering and token floors, never for exclusion.
     #[must_use]
     pub fn wall(&self) -> WallTime {
         self.surroundings.wall()

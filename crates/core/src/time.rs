@@ -151,7 +151,7 @@ impl Stamp {
 }
 
 /// A reading of the wall clock, in microseconds since 1970. A hint: it may be wrong, differ between
-/// peers and jump. Good for ordering and for token floors, never for safety.
+/// peers and jump. Good for ordering and for token floors, never for exclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct WallTime(u64);
 

@@ -9,9 +9,9 @@ use sigmalock_core::{
 };
 use sigmalock_protocols::parts::{Hlc, Quorum};
 use sigmalock_protocols::sigma::message::{
-    Answer, Call, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used,
+    Answer, Ask, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used,
 };
-use sigmalock_protocols::sigma::{Config, Note, Sigma, Timer};
+use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Note, Sigma, Timer};
 
 const ME: PeerId = PeerId(1);
 const WALL: WallTime = WallTime::from_micros(1_750_000_000_000_000);
@@ -69,13 +69,13 @@ impl Peer {
     }
 
     fn request(&mut self, client: u64) -> Answer {
-        let (to, message) = only(self.hear(PeerId(client), Message::Request(call(client))));
+        let (to, message) = only(self.hear(PeerId(client), Message::Request(ask(client))));
         assert_eq!(to, PeerId(client));
         answer(message)
     }
 
     fn release(&mut self, client: u64, spent: Spent) -> Vec<(PeerId, Message)> {
-        let Call { replica, ticket, .. } = call(client);
+        let Ask { replica, ticket, .. } = ask(client);
         self.hear(PeerId(client), Message::Release { replica, ticket, spent })
     }
 
@@ -123,9 +123,9 @@ fn ticket(client: u64) -> Ticket {
     Ticket { order: Hlc::from_raw(client), request }
 }
 
-fn call(client: u64) -> Call {
+fn ask(client: u64) -> Ask {
     let (ttl, sent) = (Span::from_secs(10), LocalTime::from_micros(5));
-    Call { replica: replica(), ticket: ticket(client), ttl, sent }
+    Ask { replica: replica(), ticket: ticket(client), ttl, sent }
 }
 
 fn used(token: Token) -> Spent {
@@ -157,10 +157,10 @@ fn section_iv_release_by_the_owner_notifies_the_next_and_release_by_a_waiter_lea
 fn section_iv_yield_is_a_release_and_a_request_and_the_earliest_is_chosen() {
     let mut host = Peer::new(|_| {});
     let grant = vote(&host.request(12)).0;
-    let replies = host.hear(PeerId(11), Message::Request(call(11)));
+    let replies = host.hear(PeerId(11), Message::Request(ask(11)));
     assert!(matches!(replies[0], (PeerId(12), Message::Recall { .. })), "an older one waits");
     assert!(matches!(answer(replies[1].1.clone()), Answer::Queued { .. }));
-    let replies = host.hear(PeerId(12), Message::Yield(call(12), grant));
+    let replies = host.hear(PeerId(12), Message::Yield(ask(12), grant));
     assert_eq!(replies[0].0, PeerId(11));
     assert!(matches!(answer(replies[0].1.clone()), Answer::Yours { .. }));
     assert_eq!(replies[1].0, PeerId(12));
@@ -202,7 +202,9 @@ fn a_request_is_idempotent_and_by_its_owner_renews() {
     let mut host = Peer::new(|_| {});
     let first = vote(&host.request(10)).0;
     host.now += Span::from_secs(6);
-    assert_eq!(vote(&host.request(10)).0, first);
+    let later = Ask { sent: LocalTime::from_micros(6_000_005), ..ask(10) };
+    let (_, answered) = only(host.hear(PeerId(10), Message::Request(later)));
+    assert_eq!(vote(&answer(answered)).0, first);
     assert!(sent(host.wait(Span::from_secs(6))).is_empty(), "renewed six seconds ago");
     host.request(11);
     host.request(11);
@@ -214,7 +216,7 @@ fn a_request_is_idempotent_and_by_its_owner_renews() {
 fn a_released_request_never_comes_back() {
     let mut host = Peer::new(|_| {});
     host.release(10, Spent::Nothing);
-    let notes = host.notes(PeerId(10), Message::Request(call(10)));
+    let notes = host.notes(PeerId(10), Message::Request(ask(10)));
     assert_eq!(notes, [Note::RequestOfTheDead]);
     assert!(matches!(host.request(11), Answer::Yours { .. }), "no ghost owns the vote");
 }
@@ -223,11 +225,11 @@ fn a_released_request_never_comes_back() {
 fn a_yield_of_an_older_grant_gives_nothing_away() {
     let mut host = Peer::new(|_| {});
     let old = vote(&host.request(10)).0;
-    let replies = host.hear(PeerId(10), Message::Yield(call(10), old));
+    let replies = host.hear(PeerId(10), Message::Yield(ask(10), old));
     let new = vote(&answer(only(replies).1)).0;
     assert_ne!(old, new);
     host.request(11);
-    let replies = host.hear(PeerId(10), Message::Yield(call(10), old));
+    let replies = host.hear(PeerId(10), Message::Yield(ask(10), old));
     assert_eq!(vote(&answer(only(replies).1)).0, new, "still the owner");
 }
 
@@ -249,8 +251,8 @@ fn a_vote_from_the_queue_is_short_until_it_is_claimed() {
     host.now += Span::from_secs(1);
     let renew = Message::Renew { sent: LocalTime::from_micros(9), claims: vec![claim] };
     let (_, renewed) = only(host.hear(PeerId(11), renew));
-    let Message::Renewed { renewals, echo, .. } = renewed else { panic!("{renewed:?}") };
-    assert_eq!(renewals, [Renewal { call: CallId(1), index: 0, good: true }]);
+    let Message::Renewed { renewals, echo } = renewed else { panic!("{renewed:?}") };
+    assert_eq!(renewals, [Renewal { call: CallId(1), index: 0, grant: id, good: true }]);
     assert_eq!(echo, Echo { sent: LocalTime::from_micros(9), heard: host.now.stamp() });
     assert!(sent(host.wait(Span::from_secs(9))).is_empty(), "claimed: a full lease from then");
     assert_eq!(only(sent(host.wait(Span::from_secs(1)))).0, PeerId(12));
@@ -285,7 +287,7 @@ fn a_seal_is_for_the_present_grant_and_never_below_its_proposal() {
     let mut host = Peer::new(|_| {});
     let (grant, proposal, _) = vote(&host.request(10));
     let mut seal = |from: u64, grant, token| {
-        let replies = host.hear(PeerId(from), Message::Seal(call(from), grant, token));
+        let replies = host.hear(PeerId(from), Message::Seal(ask(from), grant, token));
         answer(replies.last().unwrap().1.clone())
     };
     assert_eq!(vote(&seal(10, grant, Token(1))).1, proposal, "too low");
@@ -308,7 +310,7 @@ fn a_host_without_memory_queues_but_abstains_for_the_longest_lease() {
 fn a_durable_host_persists_before_it_sends_and_comes_back_with_its_vote() {
     let mut host = Peer::new(|config| config.durable = true);
     let effects =
-        host.give(Input::Receive { from: PeerId(10), message: Message::Request(call(10)) });
+        host.give(Input::Receive { from: PeerId(10), message: Message::Request(ask(10)) });
     let persist = effects.iter().position(|e| matches!(e, Effect::Persist { .. }));
     let send = effects.iter().position(|e| matches!(e, Effect::Send { .. }));
     assert!(persist.is_some() && persist < send);
@@ -316,7 +318,10 @@ fn a_durable_host_persists_before_it_sends_and_comes_back_with_its_vote() {
         Effect::Persist { key, value } => value.map(|value| (key, value)),
         _ => None,
     });
-    let mut reborn = Peer::born(Birth::Recovered(disk.collect()), |config| config.durable = true);
+    // What every durable life writes when it starts.
+    let mut disk: Vec<_> = disk.collect();
+    disk.push((DurableKey::Floor, Durable::Floor(Token(0))));
+    let mut reborn = Peer::born(Birth::Recovered(disk), |config| config.durable = true);
     assert!(matches!(reborn.request(11), Answer::Queued { owner: Some(o), .. } if o == ticket(10)));
     assert!(
         sent(reborn.wait(Span::from_millis(9_999))).is_empty(),
@@ -341,7 +346,7 @@ fn a_full_queue_says_so_and_loses_nobody() {
 fn a_host_takes_so_many_replicas_and_no_more_until_some_are_idle() {
     let mut host = Peer::new(|config| config.limits.replicas_max = 1);
     host.request(10);
-    let mut other = call(11);
+    let mut other = ask(11);
     other.replica.name = Name::new("/b").unwrap();
     assert_eq!(host.notes(PeerId(11), Message::Request(other.clone())), [Note::TooManyReplicas]);
     host.release(10, Spent::Nothing);
@@ -366,18 +371,50 @@ fn a_forgotten_name_never_proposes_below_what_it_once_knew() {
 }
 
 #[test]
+fn an_old_token_heard_after_the_name_was_forgotten_does_not_bring_tokens_back() {
+    let mut host = Peer::new(|_| {});
+    let old = vote(&host.request(10)).1;
+    host.wait(Span::from_secs(10));
+    let newer = vote(&host.request(11)).1;
+    host.release(11, used(newer));
+    for _ in 0..4 {
+        host.wait(Span::from_secs(61));
+    }
+    assert_eq!(host.sigma.hosted(), 0);
+    // The first holder overslept, and only now says that it is done.
+    host.release(10, used(old));
+    assert!(vote(&host.request(12)).1 > newer);
+}
+
+#[test]
+fn a_disk_that_never_held_a_vote_is_no_memory() {
+    let mut host = Peer::born(Birth::Recovered(Vec::new()), |config| config.durable = true);
+    assert!(matches!(host.request(10), Answer::Queued { owner: None, .. }), "it abstains");
+}
+
+#[test]
+fn a_late_copy_of_a_request_does_not_renew_the_lease() {
+    let mut host = Peer::new(|_| {});
+    host.request(10);
+    host.request(11);
+    host.now += Span::from_secs(9);
+    host.request(10);
+    assert_eq!(only(sent(host.wait(Span::from_secs(1)))).0, PeerId(11));
+}
+
+#[test]
 fn forged_and_impossible_messages_are_noted_and_dropped() {
     let mut host = Peer::new(|_| {});
     let malformed = |host: &mut Peer, message| host.notes(PeerId(10), message) == [Note::Malformed];
-    assert!(malformed(&mut host, Message::Request(call(11))), "in another's name");
+    assert!(malformed(&mut host, Message::Request(ask(11))), "in another's name");
     let release =
         Message::Release { replica: replica(), ticket: ticket(11), spent: Spent::Nothing };
     assert!(malformed(&mut host, release));
     for ttl in [Span::ZERO, Span::from_secs(16), Span::MAX] {
-        assert!(malformed(&mut host, Message::Request(Call { ttl, ..call(10) })));
+        assert!(malformed(&mut host, Message::Request(Ask { ttl, ..ask(10) })));
     }
     let index = ReplicaId { index: 3, ..replica() };
-    assert!(malformed(&mut host, Message::Request(Call { replica: index, ..call(10) })));
+    assert!(malformed(&mut host, Message::Request(Ask { replica: index, ..ask(10) })));
     assert_eq!(host.sigma.hosted(), 0);
 }
 
@@ -415,11 +452,11 @@ fn any_message() -> impl Strategy<Value = Message> {
     });
     let replica = (0u16..4).prop_map(|index| ReplicaId { index, ..replica() });
     let grant =
-        (6u64..8, 0u64..6).prop_map(|(host, number)| GrantId { host: Incarnation(host), number });
+        (6u64..8, 0u64..6).prop_map(|(host, number)| GrantId { life: Incarnation(host), number });
     let time = prop_oneof![0u64..3_000_000_000, Just(u64::MAX)].prop_map(LocalTime::from_micros);
     let token = prop_oneof![0u64..10, Just(u64::MAX)].prop_map(Token);
     let ttl = prop_oneof![0u64..20_000_000, Just(u64::MAX)].prop_map(Span::from_micros);
-    let call = (replica, ticket, ttl, time).prop_map(|(replica, ticket, ttl, sent)| Call {
+    let call = (replica, ticket, ttl, time).prop_map(|(replica, ticket, ttl, sent)| Ask {
         replica,
         ticket,
         ttl,
@@ -427,12 +464,12 @@ fn any_message() -> impl Strategy<Value = Message> {
     });
     (0u8..9, call, grant, token, any::<bool>(), 0u64..9).prop_map(
         |(kind, call, grant, token, flag, sequence)| {
-            let Call { replica, ticket, ttl, sent } = call.clone();
-            let used = Used { token, knew: flag.then_some(grant.host) };
+            let Ask { replica, ticket, ttl, sent } = call.clone();
+            let used = Used { token, knew: flag.then_some(grant.life) };
             let echo = Echo { sent, heard: sent.stamp() };
             let lease = sigmalock_core::Lease { given: sent.stamp(), ttl };
             let vote = sigmalock_protocols::sigma::message::Vote { grant, lease, proposal: token };
-            let host = grant.host;
+            let life = grant.life;
             match kind {
                 0 => Message::Request(call),
                 1 => Message::Yield(call, grant),
@@ -443,9 +480,8 @@ fn any_message() -> impl Strategy<Value = Message> {
                 6 => {
                     let (call, index) = (ticket.request.call, replica.index);
                     Message::Renewed {
-                        host,
                         echo,
-                        renewals: vec![Renewal { call, index, good: flag }],
+                        renewals: vec![Renewal { call, index, grant, good: flag }],
                     }
                 }
                 _ => {
@@ -458,7 +494,7 @@ fn any_message() -> impl Strategy<Value = Message> {
                     Message::Response(Response {
                         replica,
                         ticket,
-                        host,
+                        life,
                         sequence,
                         echo,
                         clock,

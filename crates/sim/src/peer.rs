@@ -91,6 +91,8 @@ impl<P: Protocol> Peer<P> {
         // Only equality of incarnations means anything, so they had better not come in order.
         let high = if scramble { self.rng.below(1 << 16) << 32 } else { 0 };
         self.incarnation = Incarnation(high | u64::from(self.life));
+        // Calls are numbered within a life: what is late must not take a new call for an old one.
+        self.calls_made = 0;
     }
 
     pub(crate) fn next_call(&mut self) -> CallId {

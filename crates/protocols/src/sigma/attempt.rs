@@ -1,8 +1,8 @@
 //! One request, from its first REQUEST to its RELEASE.
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Incarnation, Lease, LocalTime, LockReply, Name, Patience,
-    PeerId, Span, Token,
+    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Name, Patience, PeerId, Span,
+    Token,
 };
 
 use super::ballot::Ballot;
@@ -94,7 +94,7 @@ impl Attempt {
     pub(super) fn on_response(
         &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, response: &Response,
     ) -> Step {
-        let &Response { host: life, sequence, echo, answer, .. } = response;
+        let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
         let index = usize::from(response.replica.index);
         if index >= self.ballot.len() || self.ballot.seat(index).host != Some(from) {
@@ -129,7 +129,7 @@ impl Attempt {
                 let news = owner.map_or(News::Nobody, |owner| News::Theirs(owner, now));
                 self.ballot.set_news(index, news);
                 // The host's advice says when the turn comes; the news of it takes a while longer.
-                self.ask_in(cx, index, wait + self.round_trip * 2);
+                self.ask_later(cx, index, wait + self.round_trip * 2);
             }
         }
         self.decide(config, cx)
@@ -141,7 +141,7 @@ impl Attempt {
     ) {
         let now = cx.now();
         let yielded =
-            self.ballot.seat(index).yielded.filter(|yielded| yielded.host == vote.grant.host);
+            self.ballot.seat(index).yielded.filter(|yielded| yielded.life == vote.grant.life);
         if yielded.is_some_and(|yielded| vote.grant.number <= yielded.number)
             && !config.breaks(Mutant::CountsYieldedVotes)
             && !config.breaks(Mutant::CountsStaleResponses)
@@ -159,7 +159,7 @@ impl Attempt {
             // After a long wait the margin may have eaten the lease; asking brings a fresh echo. If
             // even that is too old, the network is slow.
             if asked {
-                return self.ask_in(cx, index, self.retry_after(config, 0));
+                return self.ask_later(cx, index, self.retry_after(config, 0));
             }
             return self.ask(config, cx, index);
         }
@@ -194,7 +194,7 @@ impl Attempt {
 
     /// RENEWED, for one vote.
     pub(super) fn on_renewal(
-        &mut self, config: &Config, cx: Cx<'_, '_>, renewal: Renewal, life: Incarnation, echo: Echo,
+        &mut self, config: &Config, cx: Cx<'_, '_>, renewal: Renewal, echo: Echo,
     ) {
         let index = usize::from(renewal.index);
         let Phase::Inside(guard) = &mut self.phase else { return };
@@ -203,15 +203,14 @@ impl Attempt {
         }
         match &mut self.ballot.seat_mut(index).news {
             News::Mine(held)
-                if renewal.good && held.grant.host == life && held.expiry > cx.now() =>
+                if renewal.good && held.grant == renewal.grant && held.expiry > cx.now() =>
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin.expiry(echo, lease));
                 guard.extend(cx, self.ballot.deadline(config.quorum));
             }
-            // Gone, or in the hands of the host's next life: the vote is believed to its end, and
-            // asked for anew.
-            _ => self.ask_in(cx, index, Span::ZERO),
+            // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
+            _ => self.ask_later(cx, index, Span::ZERO),
         }
     }
 
@@ -231,6 +230,7 @@ impl Attempt {
         for index in 0..self.ballot.len() {
             let seat = self.ballot.seat(index);
             if seat.is_due(now) || (probing && seat.is_foreign()) {
+                // Twice without an answer: as good as down, so that vote holders do not wait on it.
                 if seat.tries >= 2 && seat.held().is_none() {
                     self.ballot.set_news(index, News::Nobody);
                 }
@@ -264,7 +264,7 @@ impl Attempt {
         if matches!(self.phase, Phase::Inside(_)) {
             return Step::Continue;
         }
-        if self.ballot.votes() >= config.quorum.m() && self.enter(config, cx) {
+        if self.ballot.votes() >= config.quorum.m() && self.has_won(config, cx) {
             return Step::Continue;
         }
         if let Phase::Sealing(_) = self.phase {
@@ -294,9 +294,10 @@ impl Attempt {
         Step::Continue
     }
 
-    /// Outcome 1: this request has m votes. In, if m of them have written down the same token; else
-    /// that is arranged first. False if the votes turn out to be too old.
-    fn enter(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
+    /// Outcome 1: this request has m votes. It is let in if m of them have written down the same token
+    /// and there is time left; else that is arranged first, which may take until the next message. False
+    /// if some of the votes turn out to be over, so that it has not won after all.
+    fn has_won(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
         let now = cx.now();
         if !self.seals_blindly(config) {
             self.ballot.drop_expired(now, true);
@@ -315,7 +316,7 @@ impl Attempt {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };
-        let Some(guard) = Guard::enter(cx, self.call(), self.ttl, token, deadline) else {
+        let Some(guard) = Guard::enter(config, cx, self.call(), self.ttl, token, deadline) else {
             self.refresh(config, cx);
             return true;
         };
@@ -405,7 +406,7 @@ impl Attempt {
     fn give_back(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize, grant: GrantId) {
         self.ballot.set_news(index, News::Unknown);
         let seat = self.ballot.seat_mut(index);
-        (seat.yielded, seat.yielding) = (Some(grant), true);
+        (seat.yielded, seat.yielded_at, seat.yielding) = (Some(grant), cx.now(), true);
         self.ask(config, cx, index);
     }
 

@@ -28,7 +28,7 @@ impl Ballot {
     pub(super) fn seat(&self, index: usize) -> &Seat {
         &self.seats[index]
     }
-    /// For everything but its news, which are counted.
+    /// For everything but whose the vote is, which is counted: see [`Ballot::set_news`].
     pub(super) fn seat_mut(&mut self, index: usize) -> &mut Seat {
         &mut self.seats[index]
     }
@@ -61,11 +61,12 @@ impl Ballot {
         self.foreign += usize::from(seat.is_foreign());
     }
 
-    /// The replica has another host, of which nothing is known yet.
+    /// The replica has another host, of which nothing is known yet. What was yielded stays yielded: it
+    /// may move back.
     pub(super) fn move_seat(&mut self, index: usize, host: Option<PeerId>) {
         self.set_news(index, News::Unknown);
-        self.seats[index] = Seat::new();
-        self.seats[index].host = host;
+        let Seat { yielded, yielded_at, .. } = self.seats[index];
+        self.seats[index] = Seat { host, yielded, yielded_at, ..Seat::new() };
     }
 
     fn held(&self) -> impl Iterator<Item = &Held> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{
     Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId,
-    Refusal, ReplicaId, RequestId, Token,
+    Refusal, ReplicaId, RequestId,
 };
 
 use super::attempt::{Attempt, Step};
@@ -24,8 +24,8 @@ pub(super) struct Client {
     incarnation: Incarnation,
     clock: HybridClock,
     attempts: BTreeMap<CallId, Attempt>,
-    /// No guard is lost before this.
-    lost_from: LocalTime,
+    /// No guard needs looking at before this.
+    look_from: LocalTime,
     renewal: Alarm,
     finished: VecDeque<Finished>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Client {
 struct Finished {
     request: RequestId,
     /// Until then its RELEASE need not have arrived.
-    under_way_until: LocalTime,
+    release_arrives_by: LocalTime,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -48,7 +48,7 @@ impl Client {
             incarnation,
             clock: HybridClock::default(),
             attempts: BTreeMap::new(),
-            lost_from: LocalTime::NEVER,
+            look_from: LocalTime::NEVER,
             renewal: Alarm::new(),
             finished: VecDeque::new(),
         }
@@ -104,7 +104,7 @@ impl Client {
 
     /// Looks at every guard's deadline, before anything else is believed: this peer may have slept.
     pub(super) fn check_guards(&mut self, cx: Cx<'_, '_>) {
-        if cx.now() < self.lost_from || self.config.breaks(Mutant::IgnoresDeadline) {
+        if cx.now() < self.look_from || self.config.breaks(Mutant::IgnoresDeadline) {
             return;
         }
         let over = |(call, attempt): (&CallId, &mut Attempt)| attempt.lose(cx).then_some(*call);
@@ -141,12 +141,10 @@ impl Client {
         }
     }
 
-    pub(super) fn on_renewed(
-        &mut self, cx: Cx<'_, '_>, life: Incarnation, echo: Echo, renewals: &[Renewal],
-    ) {
+    pub(super) fn on_renewed(&mut self, cx: Cx<'_, '_>, echo: Echo, renewals: &[Renewal]) {
         for renewal in renewals {
             if let Some(attempt) = self.attempts.get_mut(&renewal.call) {
-                attempt.on_renewal(&self.config, cx, *renewal, life, echo);
+                attempt.on_renewal(&self.config, cx, *renewal, echo);
                 self.watch(cx, renewal.call);
             }
         }
@@ -184,7 +182,7 @@ impl Client {
             }
         }
         for (host, claims) in by_host {
-            for claims in claims.chunks(self.config.limits.claims_max) {
+            for claims in claims.chunks(self.config.limits.claims_max.max(1)) {
                 cx.send(host, Message::Renew { sent: now, claims: claims.to_vec() });
             }
         }
@@ -193,7 +191,7 @@ impl Client {
 
     /// Makes sure that this peer wakes for the next renewal and the next deadline.
     fn watch_all(&mut self, cx: Cx<'_, '_>) {
-        self.lost_from = LocalTime::NEVER;
+        self.look_from = LocalTime::NEVER;
         let guards: Vec<CallId> =
             self.attempts.iter().filter(|(_, a)| a.guard().is_some()).map(|(c, _)| *c).collect();
         for call in guards {
@@ -203,7 +201,7 @@ impl Client {
 
     fn watch(&mut self, cx: Cx<'_, '_>, call: CallId) {
         let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
-        self.lost_from = self.lost_from.min(guard.ends_at());
+        self.look_from = self.look_from.min(guard.ends_at());
         let blind = self.config.breaks(Mutant::IgnoresDeadline);
         let wake_at = if blind { guard.renew_at } else { guard.renew_at.min(guard.ends_at()) };
         if self.renewal.must_set(wake_at) {
@@ -229,19 +227,19 @@ impl Client {
         }
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
-            under_way_until: cx.now() + self.config.round_trip_worst,
+            release_arrives_by: cx.now() + self.config.round_trip_worst,
         });
         if let Some(reply) = reply {
             cx.reply(call, reply);
         }
     }
 
-    /// A vote for a request that is over: its RELEASE is on the way, or was lost, or it was a former
-    /// life of this peer that asked.
+    /// A vote for a request that is over: its RELEASE is on the way, or was lost.
     fn refuse_vote(&self, cx: Cx<'_, '_>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
         let finished = self.finished.iter().find(|finished| finished.request == ticket.request);
-        if ticket.request.client != self.me
-            || finished.is_some_and(|finished| finished.under_way_until > cx.now())
+        // What a former life had is left to run out: its user may still be before the deadline.
+        if (ticket.request.client, ticket.request.incarnation) != (self.me, self.incarnation)
+            || finished.is_some_and(|finished| finished.release_arrives_by > cx.now())
         {
             return;
         }

@@ -84,7 +84,7 @@ impl Config {
     /// How long to really wait before asking again, if the turn is expected in `wait`. Who asks only
     /// when its turn should have come finds out too late that a replica has forgotten it; who asks
     /// at a fixed pace, among thousands, is a nuisance. So a quarter of what is left each time.
-    pub(super) fn cap_wait(&self, wait: Span) -> Span {
+    pub(super) fn ask_again_in(&self, wait: Span) -> Span {
         wait.min(self.retry_max.max(wait / 4))
     }
 

@@ -2,13 +2,15 @@
 
 use sigmalock_core::{CallId, Context, LocalTime, LockReply, Span, Token};
 
-use super::Sigma;
+use super::{Config, Sigma};
 
 /// A user is inside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guard {
     call: CallId,
     ttl: Span,
+    /// The user is told to stop so long before the deadline.
+    lead: Span,
     pub(super) token: Token,
     /// When the right ends, as the user was told.
     pub(super) deadline: LocalTime,
@@ -22,11 +24,12 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 impl Guard {
     /// Lets the user in; `None` if there is too little time left for it to be of use.
     pub(super) fn enter(
-        cx: Cx<'_, '_>, call: CallId, ttl: Span, token: Token, deadline: LocalTime,
+        config: &Config, cx: Cx<'_, '_>, call: CallId, ttl: Span, token: Token, deadline: LocalTime,
     ) -> Option<Self> {
         let now = cx.now();
         let renew_at = now + deadline.since(now) / 3;
-        let guard = Self { call, ttl, token, deadline, lost: false, renew_at };
+        let lead = (ttl / 50).min(config.claim_window / 8);
+        let guard = Self { call, ttl, lead, token, deadline, lost: false, renew_at };
         if guard.lost_at() <= now {
             return None;
         }
@@ -36,7 +39,7 @@ impl Guard {
 
     /// The user is told to stop a little before the deadline.
     fn lost_at(&self) -> LocalTime {
-        self.deadline - self.ttl / 50
+        self.deadline - self.lead
     }
 
     /// When to look at this guard again.
@@ -58,9 +61,10 @@ impl Guard {
     /// Tells the user of a later deadline, if renewals have brought one about.
     pub(super) fn extend(&mut self, cx: Cx<'_, '_>, deadline: LocalTime) {
         if deadline > self.deadline && !self.lost {
-            let jitter = Span::from_micros(cx.random() % (self.ttl.as_micros() / 16).max(1));
+            let pause = (deadline.since(cx.now()) / 3).min(self.ttl / 3);
+            let jitter = Span::from_micros(cx.random() % (pause.as_micros() / 8).max(1));
             self.deadline = deadline;
-            self.renew_at = cx.now() + self.ttl / 3 - jitter;
+            self.renew_at = cx.now() + (pause - jitter);
             cx.reply(self.call, LockReply::Extended { deadline });
         }
     }

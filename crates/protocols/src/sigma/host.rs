@@ -7,7 +7,7 @@ use sigmalock_core::{
     Birth, Context, Echo, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token,
 };
 
-use super::message::{Call, Claim, Message, Renewal, Spent, Ticket};
+use super::message::{Ask, Claim, Message, Renewal, Spent, Ticket};
 use super::replica::{Desk, Replica};
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
 use crate::parts::HybridClock;
@@ -36,50 +36,52 @@ impl Host {
             clock: HybridClock::default(),
         };
         let mut replicas = BTreeMap::new();
-        match birth {
-            Birth::First => {}
-            Birth::Amnesiac => {
-                if !desk.config.breaks(Mutant::VotesWithoutMemory) {
-                    desk.abstain_until = now + desk.config.lease_max;
-                }
-            }
-            Birth::Recovered(records) => {
-                for (key, record) in records {
-                    match (key, record) {
-                        (DurableKey::Replica(id), Durable::Replica(saved)) => {
-                            let mut replica = Replica::new(id.clone(), &desk, now);
-                            replica.restore(&mut desk, now, &saved);
-                            replica.on_timer(&mut desk, cx);
-                            replicas.insert(id, replica);
-                        }
-                        (DurableKey::Floor, Durable::Floor(floor)) => desk.floor = floor,
-                        _ => cx.note(Note::Malformed),
+        let mut remembers = matches!(birth, Birth::First);
+        if let Birth::Recovered(records) = birth {
+            for (key, record) in records {
+                match (key, record) {
+                    (DurableKey::Replica(id), Durable::Replica(saved)) => {
+                        let mut replica = Replica::new(id.clone(), &desk, now);
+                        replica.restore(&mut desk, now, &saved);
+                        replica.on_timer(&mut desk, cx);
+                        replicas.insert(id, replica);
                     }
+                    (DurableKey::Floor, Durable::Floor(floor)) => {
+                        desk.floor = floor;
+                        remembers = true;
+                    }
+                    _ => cx.note(Note::Malformed),
                 }
             }
+        }
+        if !remembers && !desk.config.breaks(Mutant::VotesWithoutMemory) {
+            desk.abstain_until = now + desk.config.lease_max;
+        }
+        if desk.config.durable {
+            cx.persist(DurableKey::Floor, Some(Durable::Floor(desk.floor)));
         }
         Self { desk, replicas }
     }
 
-    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call) {
-        self.on_call(cx, from, call, |replica, desk, cx| {
-            replica.on_request(desk, cx, call);
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask) {
+        self.on_ask(cx, from, ask, |replica, desk, cx| {
+            replica.on_request(desk, cx, ask);
         });
     }
 
     pub(super) fn on_yield(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call, grant: super::GrantId,
+        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: super::GrantId,
     ) {
-        self.on_call(cx, from, call, |replica, desk, cx| {
-            replica.on_yield(desk, cx, call, grant);
+        self.on_ask(cx, from, ask, |replica, desk, cx| {
+            replica.on_yield(desk, cx, ask, grant);
         });
     }
 
     pub(super) fn on_seal(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call, grant: super::GrantId, token: Token,
+        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: super::GrantId, token: Token,
     ) {
-        self.on_call(cx, from, call, |replica, desk, cx| {
-            replica.on_seal(desk, cx, call, grant, token);
+        self.on_ask(cx, from, ask, |replica, desk, cx| {
+            replica.on_seal(desk, cx, ask, grant, token);
         });
     }
 
@@ -98,19 +100,22 @@ impl Host {
         &mut self, cx: Cx<'_, '_>, from: PeerId, sent: LocalTime, claims: &[Claim],
     ) {
         let echo = Echo { sent, heard: cx.now().stamp() };
+        if claims.len() > self.desk.config.limits.claims_max {
+            return cx.note(Note::Malformed);
+        }
         let mine = claims.iter().filter(|claim| claim.ticket.request.client == from);
         let renewals: Vec<Renewal> = mine
             .map(|claim| Renewal {
                 call: claim.ticket.request.call,
                 index: claim.replica.index,
+                grant: claim.grant,
                 good: self
                     .replicas
                     .get_mut(&claim.replica)
                     .is_some_and(|replica| replica.on_claim(&mut self.desk, cx, claim, echo)),
             })
             .collect();
-        let host = self.desk.incarnation;
-        cx.send(from, Message::Renewed { host, echo, renewals });
+        cx.send(from, Message::Renewed { echo, renewals });
     }
 
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) {
@@ -131,18 +136,18 @@ impl Host {
         self.replicas.len()
     }
 
-    fn on_call(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, call: &Call,
+    fn on_ask(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask,
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
     ) {
-        let sane = call.ticket.request.client == from
-            && call.ttl > Span::ZERO
-            && call.ttl <= self.desk.config.lease_max;
+        let sane = ask.ticket.request.client == from
+            && ask.ttl > Span::ZERO
+            && ask.ttl <= self.desk.config.lease_max;
         if !sane {
             return cx.note(Note::Malformed);
         }
-        self.desk.clock.observe(call.ticket.order);
-        self.with_replica(cx, &call.replica, then);
+        self.desk.clock.observe(ask.ticket.order);
+        self.with_replica(cx, &ask.replica, then);
     }
 
     fn with_replica(

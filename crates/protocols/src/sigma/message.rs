@@ -41,7 +41,7 @@ impl fmt::Display for Ticket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GrantId {
     /// The life of the host.
-    pub host: Incarnation,
+    pub life: Incarnation,
     /// The number.
     pub number: u64,
 }
@@ -59,7 +59,7 @@ pub struct Vote {
 
 /// What every message that asks something of a replica begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Call {
+pub struct Ask {
     /// The replica.
     pub replica: ReplicaId,
     /// The request.
@@ -111,6 +111,8 @@ pub struct Renewal {
     pub call: CallId,
     /// Which replica.
     pub index: u16,
+    /// Which grant.
+    pub grant: GrantId,
     /// Whether the vote is good for another full lease. If not, the host has no such vote out.
     pub good: bool,
 }
@@ -122,7 +124,8 @@ pub enum Answer {
     Yours {
         /// The vote.
         vote: Vote,
-        /// False if it comes from the queue, without a message of yours as its cause.
+        /// False if no message of yours is the cause: your turn has come, or what was proposed to you
+        /// has changed because somebody else has left.
         asked: bool,
     },
     /// You are in the queue.
@@ -149,7 +152,7 @@ pub struct Response {
     /// The request.
     pub ticket: Ticket,
     /// The life of the host.
-    pub host: Incarnation,
+    pub life: Incarnation,
     /// Grows with every response of that life; older ones are stale.
     pub sequence: u64,
     /// The last message about this request, as the host heard it.
@@ -164,11 +167,11 @@ pub struct Response {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Message {
     /// I want the lock. Idempotent: a retry is the same message.
-    Request(Call),
+    Request(Ask),
     /// I give this grant back, and ask again.
-    Yield(Call, GrantId),
+    Yield(Ask, GrantId),
     /// Write this token down for this grant.
-    Seal(Call, GrantId, Token),
+    Seal(Ask, GrantId, Token),
     /// I am done, or no longer want it.
     Release {
         /// The replica.
@@ -198,8 +201,6 @@ pub enum Message {
     },
     /// These claims are renewed as of the echo, and these are not.
     Renewed {
-        /// The life of the host.
-        host: Incarnation,
         /// The RENEW, as the host heard it.
         echo: Echo,
         /// What became of each claim.
@@ -227,9 +228,9 @@ impl sigmalock_core::Message for Message {
         const GRANT: usize = 16;
         let named = |replica: &ReplicaId| 3 + replica.name.as_str().len() + TICKET;
         1 + match self {
-            Self::Request(call) => named(&call.replica) + 16,
-            Self::Yield(call, _) => named(&call.replica) + 16 + GRANT,
-            Self::Seal(call, ..) => named(&call.replica) + 16 + GRANT + 8,
+            Self::Request(ask) => named(&ask.replica) + 16,
+            Self::Yield(ask, _) => named(&ask.replica) + 16 + GRANT,
+            Self::Seal(ask, ..) => named(&ask.replica) + 16 + GRANT + 8,
             Self::Release { replica, spent, .. } => {
                 named(replica) + if matches!(spent, Spent::Token(_)) { 17 } else { 1 }
             }
@@ -245,7 +246,7 @@ impl sigmalock_core::Message for Message {
                     }
             }
             Self::Recall { replica, .. } => named(replica) + GRANT,
-            Self::Renewed { renewals, .. } => 26 + 11 * renewals.len(),
+            Self::Renewed { renewals, .. } => 26 + 27 * renewals.len(),
         }
     }
 }
@@ -254,9 +255,9 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(sigmalock_core::Message::kind(self))?;
         match self {
-            Self::Request(call) => write!(f, " {}", call.ticket),
-            Self::Yield(call, grant) => write!(f, " {} grant {}", call.ticket, grant.number),
-            Self::Seal(call, _, token) => write!(f, " {} token {token}", call.ticket),
+            Self::Request(ask) => write!(f, " {}", ask.ticket),
+            Self::Yield(ask, grant) => write!(f, " {} grant {}", ask.ticket, grant.number),
+            Self::Seal(ask, _, token) => write!(f, " {} token {token}", ask.ticket),
             Self::Release { ticket, spent: Spent::Token(used), .. } => {
                 write!(f, " {ticket} token {}", used.token)
             }

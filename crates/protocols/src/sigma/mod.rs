@@ -14,7 +14,9 @@
 //!
 //! # What it assumes
 //!
-//! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged.
+//! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged: peers crash,
+//!   they do not lie.
+//! - Which peer hosts a replica does not change.
 //! - Clock rates differ by less than the margin (±0.5 % each); offsets and wall clocks do not matter
 //!   for exclusion.
 //! - Fewer than 2m − n hosts of a name *claim* to remember what they have forgotten: a host that knows
@@ -30,6 +32,25 @@
 //!
 //! It does *not* guarantee that a sleeping holder knows that its time is up (that is what the token is
 //! for), nor first-come-first-served to the letter (REQUESTs may overtake each other).
+//!
+//! # Votes
+//!
+//! A vote is lent, not given: for the `ttl` asked for if it answers a REQUEST, only for the *claim window*
+//! if it comes to a waiter from the queue, who may be dead or asleep; its first RENEW or SEAL makes it a
+//! full lease. The client stops believing in it before the host does ([`sigmalock_core::lease`]).
+//!
+//! # Tokens
+//!
+//! With each grant a host *proposes* a token, one above the highest it knows of, and keeps the proposal
+//! for as long as the vote is out. When m votes propose the same token it is written down at m hosts and
+//! may be shown: it is *sealed*, at no extra cost. Otherwise the winner has the voters write down one above
+//! them all (SEAL). Each of those hosts either is told the token (RENEW, RELEASE) or, when the vote lapses,
+//! takes its proposal for shown. So whoever wins later meets a host that proposes more.
+//!
+//! Forgetting would break this. A host that does not remember a name is *amnesiac*: it proposes what its
+//! wall clock says, if that is more. This ends once it knows a token that is higher than all it can have
+//! forgotten: its own proposal, when shown or perhaps shown; or one whose winner had, when it was sealed,
+//! heard from this very life of the host as a voter.
 //!
 //! # Where to read on
 //!
@@ -90,7 +111,7 @@ pub enum Timer {
 /// Where Sigma keeps what must survive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DurableKey {
-    /// Higher than every token of every forgotten name.
+    /// As high as every token of every forgotten name. Its presence shows that votes were persisted.
     Floor,
     /// A replica.
     Replica(ReplicaId),
@@ -132,7 +153,7 @@ pub enum Note {
     LateVoteReturned,
     /// This host has as many replicas as it takes; a message was dropped.
     TooManyReplicas,
-    /// A message that no honest peer sends here was dropped.
+    /// A message that makes no sense here was dropped.
     Malformed,
 }
 
@@ -205,9 +226,9 @@ fn receive(
     message: Message,
 ) {
     match message {
-        Message::Request(call) => host.on_request(cx, from, &call),
-        Message::Yield(call, grant) => host.on_yield(cx, from, &call, grant),
-        Message::Seal(call, grant, token) => host.on_seal(cx, from, &call, grant, token),
+        Message::Request(ask) => host.on_request(cx, from, &ask),
+        Message::Yield(ask, grant) => host.on_yield(cx, from, &ask, grant),
+        Message::Seal(ask, grant, token) => host.on_seal(cx, from, &ask, grant, token),
         Message::Release { replica, ticket, spent } => {
             host.on_release(cx, from, &replica, ticket, spent);
         }
@@ -216,8 +237,6 @@ fn receive(
         Message::Recall { replica, ticket, grant } => {
             client.on_recall(cx, from, &replica, ticket, grant);
         }
-        Message::Renewed { host: life, echo, renewals } => {
-            client.on_renewed(cx, life, echo, &renewals);
-        }
+        Message::Renewed { echo, renewals } => client.on_renewed(cx, echo, &renewals),
     }
 }

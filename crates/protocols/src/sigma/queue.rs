@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use sigmalock_core::{Echo, LocalTime, Span};
 
-use super::message::{Call, Ticket};
+use super::message::{Ask, Ticket};
 
 /// The waiters in ticket order, so that a place in the queue is an index.
 #[derive(Debug, Clone, Default)]
@@ -28,15 +28,15 @@ impl Queue {
     }
 
     /// Queues a request, or takes note that it asked again. False if there is no room.
-    pub(super) fn insert(&mut self, call: &Call, echo: Echo, len_max: usize) -> bool {
-        match self.place_of(&call.ticket) {
+    pub(super) fn insert(&mut self, ask: &Ask, echo: Echo, len_max: usize) -> bool {
+        match self.place_of(&ask.ticket) {
             Ok(place) => {
                 let waiter = &mut self.waiters[place];
                 waiter.echo = waiter.echo.newer(echo);
             }
             Err(_) if self.waiters.len() >= len_max => return false,
             Err(place) => {
-                let (ticket, ttl) = (call.ticket, call.ttl);
+                let (ticket, ttl) = (ask.ticket, ask.ttl);
                 // The answer sets the expiry, once the place in the queue is known.
                 let expires = LocalTime::NEVER;
                 self.waiters.insert(place, Waiter { ticket, ttl, echo, expires });

@@ -2,7 +2,7 @@
 
 use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
 
-use super::message::{Answer, Call, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
+use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
 use super::queue::Queue;
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, HybridClock, Tombstones};
@@ -14,7 +14,7 @@ pub(super) struct Desk {
     pub(super) incarnation: sigmalock_core::Incarnation,
     /// Until then this host may have votes out that it does not remember.
     pub(super) abstain_until: LocalTime,
-    /// Higher than every token of every name this host has forgotten.
+    /// As high as every token of every name this host has forgotten.
     pub(super) floor: Token,
     /// The last response and grant numbers; never reset, so that a replica forgotten and made anew
     /// is not mistaken for its own past.
@@ -29,7 +29,7 @@ pub(super) struct Replica {
     id: ReplicaId,
     owner: Option<Owner>,
     queue: Queue,
-    over: Tombstones<RequestId>,
+    tombstones: Tombstones<RequestId>,
     /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
     token: Token,
     /// Whether tokens may have been shown that this replica does not know of.
@@ -65,8 +65,13 @@ impl Owner {
         let early = if desk.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
         LocalTime::from_micros(given.as_micros()) + (ttl - early)
     }
-    fn renew(&mut self, now: LocalTime, ttl: Span) {
-        self.vote.lease = Lease { given: now.stamp(), ttl };
+    /// The owner is alive, as of this message. A late copy of an old one shows nothing, and so changes
+    /// nothing, unless it brings the first claim.
+    fn renew_by(&mut self, echo: Echo, ttl: Span) {
+        if echo.sent > self.echo.sent || ttl > self.vote.lease.ttl {
+            self.vote.lease = Lease { given: echo.heard, ttl };
+        }
+        self.echo = self.echo.newer(echo);
     }
 }
 
@@ -87,8 +92,8 @@ impl Replica {
             id,
             owner: None,
             queue: Queue::default(),
-            over: Tombstones::new(desk.config.limits.tombstones_max),
-            token: Token::default(),
+            tombstones: Tombstones::new(desk.config.limits.tombstones_max),
+            token: desk.floor,
             amnesiac: true,
             service: desk.config.service_default,
             used_at: now,
@@ -110,7 +115,7 @@ impl Replica {
                 lease: Lease { given: now.stamp(), ttl },
                 proposal,
             },
-            // Nothing is sent to it before it has asked again, which replaces this.
+            // Before anything the owner can have sent, so whatever is computed from it is over.
             echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
             since: now,
             // Perhaps, perhaps not: so it counts.
@@ -120,78 +125,75 @@ impl Replica {
     }
 
     /// REQUEST.
-    pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call) {
+    pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
         self.settle(desk, cx);
-        self.ask(desk, cx, call);
+        self.answer(desk, cx, ask);
     }
 
     /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.
-    fn ask(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call) {
-        if self.over.contains(&call.ticket.request) {
+    fn answer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
+        if self.tombstones.contains(&ask.ticket.request) {
             return cx.note(Note::RequestOfTheDead);
         }
         let now = cx.now();
-        let echo = Echo { sent: call.sent, heard: now.stamp() };
+        let echo = Echo { sent: ask.sent, heard: now.stamp() };
         if desk.breaks(Mutant::GrantsTwice) && self.owner.is_some() {
             self.owner = None;
         }
         match &mut self.owner {
-            Some(owner) if owner.ticket == call.ticket => {
-                owner.echo = owner.echo.newer(echo);
-                owner.renew(now, owner.vote.lease.ttl);
+            Some(owner) if owner.ticket == ask.ticket => {
+                owner.renew_by(echo, owner.vote.lease.ttl);
             }
             _ => {
-                if !self.queue.insert(call, echo, desk.config.limits.queue_len_max) {
+                if !self.queue.insert(ask, echo, desk.config.limits.queue_len_max) {
                     cx.note(Note::QueueFull);
                     let answer =
                         Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
-                    return self.send(desk, cx, call.ticket, echo, answer);
+                    return self.send(desk, cx, ask.ticket, echo, answer);
                 }
-                self.pass_on(desk, cx, Some(call.ticket));
-                self.recall_if_younger(desk, cx, call.ticket);
+                self.pass_on(desk, cx, Some(ask.ticket));
+                self.recall_if_younger(desk, cx, ask.ticket);
             }
         }
-        self.respond(desk, cx, call.ticket);
+        self.respond(desk, cx, ask.ticket);
         if desk.breaks(Mutant::AnswersTwice) {
-            self.respond(desk, cx, call.ticket);
+            self.respond(desk, cx, ask.ticket);
         }
     }
 
     /// YIELD: a RELEASE of one grant and a REQUEST, in one.
-    pub(super) fn on_yield(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call, grant: GrantId,
-    ) {
+    pub(super) fn on_yield(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId) {
         self.settle(desk, cx);
         let any = desk.breaks(Mutant::AcceptsAnyYield);
         if self
             .owner
             .as_ref()
-            .is_some_and(|o| o.ticket == call.ticket && (o.vote.grant == grant || any))
+            .is_some_and(|o| o.ticket == ask.ticket && (o.vote.grant == grant || any))
         {
             cx.note(Note::Yielded);
             self.vacate(End::Returned);
         }
-        self.ask(desk, cx, call);
+        self.answer(desk, cx, ask);
     }
 
     /// SEAL: writes a token down, for the present owner only and never below what was proposed.
     pub(super) fn on_seal(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, call: &Call, grant: GrantId, token: Token,
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId, token: Token,
     ) {
         self.settle(desk, cx);
-        let now = cx.now();
+        let echo = Echo { sent: ask.sent, heard: cx.now().stamp() };
         if let Some(owner) = &mut self.owner
-            && owner.ticket == call.ticket
+            && owner.ticket == ask.ticket
             && owner.vote.grant == grant
             && owner.vote.proposal <= token
         {
             owner.vote.proposal = token;
             owner.sealed = true;
-            owner.renew(now, owner.ttl);
+            owner.renew_by(echo, owner.ttl);
             self.amnesiac = false;
             self.dirty = true;
         }
-        self.ask(desk, cx, call);
+        self.answer(desk, cx, ask);
     }
 
     /// RELEASE: ends a request, wherever it stands.
@@ -199,9 +201,8 @@ impl Replica {
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, spent: Spent,
     ) {
         let now = cx.now();
-        self.used_at = now;
         if !desk.breaks(Mutant::ForgetsTombstones) {
-            self.over.insert(ticket.request, now, now + desk.config.flight_max);
+            self.tombstones.insert(ticket.request, now, now + desk.config.flight_max);
         }
         if let Spent::Token(used) = spent {
             self.learn(desk, used);
@@ -232,11 +233,9 @@ impl Replica {
     ) -> bool {
         self.settle(desk, cx);
         self.learn(desk, claim.used);
-        let now = cx.now();
         let good = match &mut self.owner {
             Some(owner) if owner.ticket == claim.ticket && owner.vote.grant == claim.grant => {
-                owner.echo = owner.echo.newer(echo);
-                owner.renew(now, owner.ttl);
+                owner.renew_by(echo, owner.ttl);
                 true
             }
             _ => false,
@@ -249,11 +248,11 @@ impl Replica {
     pub(super) fn on_timer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) -> bool {
         let now = cx.now();
         self.alarm.fired();
-        self.over.prune(now);
+        self.tombstones.prune(now);
         self.queue.prune(now);
         self.settle(desk, cx);
         let idle_at = self.used_at + desk.config.limits.idle_after;
-        let empty = self.owner.is_none() && self.queue.is_empty() && self.over.is_empty();
+        let empty = self.owner.is_none() && self.queue.is_empty() && self.tombstones.is_empty();
         if empty && idle_at <= now && desk.abstain_until <= now {
             return false;
         }
@@ -347,7 +346,7 @@ impl Replica {
         }
         let step = (desk.config.lease_max.as_micros() / 4).max(1);
         let wall = Token(cx.wall().as_micros().div_ceil(step) * step);
-        next.max(wall).max(desk.floor.next())
+        next.max(wall)
     }
 
     /// The token proposed to the present owner has meanwhile been shown by somebody else: proposes a
@@ -413,7 +412,7 @@ impl Replica {
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
                 let service = self.service.max(age);
-                let wait = desk.config.cap_wait(service * (2 * place as u64 + 1) / 2);
+                let wait = desk.config.ask_again_in(service * (2 * place as u64 + 1) / 2);
                 let wait = wait.max(desk.abstain_until.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 (waiter.echo, Answer::Queued { owner, wait })
@@ -428,7 +427,7 @@ impl Replica {
         let response = Response {
             replica: self.id.clone(),
             ticket,
-            host: desk.incarnation,
+            life: desk.incarnation,
             sequence: desk.responses,
             echo,
             clock: desk.clock.latest(),
@@ -463,7 +462,7 @@ impl Desk {
 
     fn next_grant(&mut self) -> GrantId {
         self.grants += 1;
-        GrantId { host: self.incarnation, number: self.grants }
+        GrantId { life: self.incarnation, number: self.grants }
     }
 }
 

@@ -11,13 +11,15 @@ pub(super) struct Seat {
     pub(super) host: Option<PeerId>,
     pub(super) news: News,
     /// The last response taken note of.
-    heard: Option<Heard>,
+    pub(super) heard: Option<Heard>,
     /// The life of the host that last answered and was not abstaining.
     pub(super) voting_life: Option<Incarnation>,
     /// That life as of the moment this request's token was sealed.
     pub(super) life_at_seal: Option<Incarnation>,
     /// The last grant given back. It must never be counted again: the YIELD may still be under way.
     pub(super) yielded: Option<GrantId>,
+    /// When that was: what another life of the host answered to anything sent before says nothing.
+    pub(super) yielded_at: LocalTime,
     /// Whether the host has yet to say that it took it back.
     pub(super) yielding: bool,
     pub(super) asked_at: LocalTime,
@@ -49,7 +51,7 @@ pub(super) struct Held {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+pub(super) struct Heard {
     life: Incarnation,
     sequence: u64,
     sent: LocalTime,
@@ -64,6 +66,7 @@ impl Seat {
             voting_life: None,
             life_at_seal: None,
             yielded: None,
+            yielded_at: LocalTime::MIN,
             yielding: false,
             asked_at: LocalTime::MIN,
             ask_at: LocalTime::NEVER,
@@ -77,7 +80,7 @@ impl Seat {
         let newer = match self.heard {
             None => true,
             Some(heard) if heard.life == life => sequence > heard.sequence,
-            Some(heard) => echo.sent > heard.sent,
+            Some(heard) => echo.sent > heard.sent && echo.sent >= self.yielded_at,
         };
         if newer {
             self.heard = Some(Heard { life, sequence, sent: echo.sent });
@@ -96,7 +99,7 @@ impl Seat {
     /// The voting life of the host that was heard from before the token was sealed, or while it is in
     /// use. Every token that life may have forgotten is lower than this request's.
     pub(super) fn knew(&self) -> Option<Incarnation> {
-        self.held().map(|held| held.grant.host).or(self.life_at_seal)
+        self.held().map(|held| held.grant.life).or(self.life_at_seal)
     }
 
     /// Whether the vote is known not to be this request's.

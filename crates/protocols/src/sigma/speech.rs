@@ -3,7 +3,7 @@
 use sigmalock_core::{Context, LocalTime, PeerId, ReplicaId, Span, Token};
 
 use super::attempt::{Attempt, Phase};
-use super::message::{Call, Claim, Message, Spent, Used};
+use super::message::{Ask, Claim, Message, Spent, Used};
 use super::seat::News;
 use super::{Config, Sigma, Timer};
 
@@ -14,23 +14,23 @@ impl Attempt {
     /// back, a SEAL for one that has yet to write the token down, else a REQUEST. All are harmless to
     /// repeat.
     pub(super) fn ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
-        let call = self.call_to(index, cx.now());
-        let host = cx.host_of(&call.replica);
+        let ask = self.ask_of(index, cx.now());
+        let host = cx.host_of(&ask.replica);
         let seat = self.ballot.seat_mut(index);
         if seat.host != host {
             self.ballot.move_seat(index, host);
         }
         let Some(host) = host else {
             self.ballot.set_news(index, News::Nobody);
-            return self.ask_in(cx, index, self.retry_after(config, 4));
+            return self.ask_later(cx, index, self.retry_after(config, 4));
         };
         let seat = self.ballot.seat(index);
         let message = match (self.phase, seat.held(), seat.yielded) {
             (Phase::Sealing(token), Some(held), _) if held.proposal < token => {
-                Message::Seal(call, held.grant, token)
+                Message::Seal(ask, held.grant, token)
             }
-            (_, _, Some(grant)) if seat.yielding => Message::Yield(call, grant),
-            _ => Message::Request(call),
+            (_, _, Some(grant)) if seat.yielding => Message::Yield(ask, grant),
+            _ => Message::Request(ask),
         };
         cx.send(host, message);
         self.await_answer(config, cx, index);
@@ -42,7 +42,7 @@ impl Attempt {
         let seat = self.ballot.seat(index);
         let again_at = seat.asked_at + self.round_trip;
         if again_at > cx.now() && seat.ask_at == LocalTime::NEVER {
-            self.ask_in(cx, index, again_at.since(cx.now()));
+            self.ask_later(cx, index, again_at.since(cx.now()));
         }
         again_at <= cx.now()
     }
@@ -52,15 +52,15 @@ impl Attempt {
         let tries = seat.tries;
         seat.asked_at = cx.now();
         seat.tries = tries.saturating_add(1);
-        self.ask_in(cx, index, self.retry_after(config, tries));
+        self.ask_later(cx, index, self.retry_after(config, tries));
     }
 
-    fn call_to(&self, index: usize, sent: LocalTime) -> Call {
+    fn ask_of(&self, index: usize, sent: LocalTime) -> Ask {
         let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
-        Call { replica, ticket: self.ticket, ttl: self.ttl, sent }
+        Ask { replica, ticket: self.ticket, ttl: self.ttl, sent }
     }
 
-    pub(super) fn ask_in(&mut self, cx: Cx<'_, '_>, index: usize, span: Span) {
+    pub(super) fn ask_later(&mut self, cx: Cx<'_, '_>, index: usize, span: Span) {
         let at = cx.now() + span;
         self.ballot.seat_mut(index).ask_at = at;
         self.wake_by(cx, at);

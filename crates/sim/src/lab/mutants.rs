@@ -17,12 +17,12 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
         | Mutant::AcceptsAnyYield
         | Mutant::VotesWithoutMemory
         | Mutant::EndsLeasesEarly
-        | Mutant::NeverPersists
         | Mutant::CountsFromReceipt
         | Mutant::IgnoresClaimWindow
         | Mutant::CountsStaleResponses
         | Mutant::CountsYieldedVotes => "exclusion",
-        Mutant::ShowsGrantCounter
+        Mutant::NeverPersists
+        | Mutant::ShowsGrantCounter
         | Mutant::SealsAfterDeadline
         | Mutant::ForgetsTokenFloor
         | Mutant::TrustsOldTokens => "tokens",

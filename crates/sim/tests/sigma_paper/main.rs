@@ -5,6 +5,6 @@ mod stage;
 
 mod section_2;
 mod section_3;
-mod section_4_race;
 mod section_4_faults;
+mod section_4_race;
 mod section_5;

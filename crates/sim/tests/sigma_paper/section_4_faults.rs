@@ -92,9 +92,12 @@ fn section_iv_after_a_reset_the_queue_is_rebuilt_in_its_old_order() {
 #[test]
 fn section_iv_a_crashed_holder_is_replaced_after_its_lease_and_a_live_one_renews_it() {
     let quorum = quorum(5, 3);
-    let stays = Script::default()
-        .acquire(ms(0), client(0), &name(), Some(secs(40)))
-        .acquire(ms(100), client(1), &name(), Some(ms(10)));
+    let stays = Script::default().acquire(ms(0), client(0), &name(), Some(secs(40))).acquire(
+        ms(100),
+        client(1),
+        &name(),
+        Some(ms(10)),
+    );
     let crashes = stays.clone().fault(secs(20), Fault::Crash(client(0)));
     let outcome = clean(&story(quorum, stays), &Config::new(quorum));
     assert_eq!(entry_of(&outcome, client(1)), Some(ms(40_040)));

@@ -26,9 +26,12 @@ fn section_iv_outcome_1_with_m_votes_a_client_is_inside_after_one_round_trip() {
 #[test]
 fn section_iv_outcome_2_who_has_lost_says_nothing_until_it_is_called() {
     let quorum = quorum(5, 3);
-    let script = Script::default()
-        .acquire(ms(0), client(0), &name(), Some(ms(300)))
-        .acquire(ms(100), client(1), &name(), Some(ms(50)));
+    let script = Script::default().acquire(ms(0), client(0), &name(), Some(ms(300))).acquire(
+        ms(100),
+        client(1),
+        &name(),
+        Some(ms(50)),
+    );
     let (outcome, mail) = watched(&story(quorum, script), &Config::new(quorum));
     let called: Vec<_> = mail.sent.iter().filter(|sent| sent.kind == "GRANT").collect();
     assert_eq!(called.len(), 5);

@@ -151,7 +151,8 @@ impl Cost {
         let n = config.replicas as u64;
         let outcome = point.subject.run(&config, &mut []);
         let history = outcome.history.iter().flatten();
-        let asked = history.filter(|record| matches!(record.what, What::Asked { .. })).count() as u64;
+        let asked =
+            history.filter(|record| matches!(record.what, What::Asked { .. })).count() as u64;
         let sent = |kinds: &[&str]| -> u64 {
             kinds.iter().filter_map(|kind| outcome.ledger.kinds.get(kind)).map(|row| row.sent).sum()
         };
