@@ -7,10 +7,37 @@ use sigmalock_core::{
     Birth, Context, Echo, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token,
 };
 
-use super::message::{Ask, Claim, Message, Renewal, Spent, Ticket};
-use super::replica::{Desk, Replica};
+use super::message::{Ask, Claim, GrantId, Message, Renewal, Spent, Ticket};
+use super::replica::Replica;
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
 use crate::parts::HybridClock;
+
+/// What the replicas of one host share.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    pub(super) config: Config,
+    pub(super) incarnation: Incarnation,
+    /// Until then this host may have votes out that it does not remember.
+    pub(super) abstain_until: LocalTime,
+    /// As high as every token of every name this host has forgotten.
+    pub(super) floor: Token,
+    /// The last response and grant numbers; never reset, so that a replica forgotten and made anew
+    /// is not mistaken for its own past.
+    pub(super) responses: u64,
+    pub(super) grants: u64,
+    pub(super) clock: HybridClock,
+}
+
+impl Desk {
+    pub(super) fn breaks(&self, mutant: Mutant) -> bool {
+        self.config.breaks(mutant)
+    }
+
+    pub(super) fn next_grant(&mut self) -> GrantId {
+        self.grants += 1;
+        GrantId { life: self.incarnation, number: self.grants }
+    }
+}
 
 /// The host's side of Sigma.
 #[derive(Debug, Clone)]
@@ -54,7 +81,7 @@ impl Host {
                 }
             }
         }
-        if !remembers && !desk.config.breaks(Mutant::VotesWithoutMemory) {
+        if !remembers && !desk.breaks(Mutant::VotesWithoutMemory) {
             desk.abstain_until = now + desk.config.lease_max;
         }
         if desk.config.durable {
@@ -69,16 +96,14 @@ impl Host {
         });
     }
 
-    pub(super) fn on_yield(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: super::GrantId,
-    ) {
+    pub(super) fn on_yield(&mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: GrantId) {
         self.on_ask(cx, from, ask, |replica, desk, cx| {
             replica.on_yield(desk, cx, ask, grant);
         });
     }
 
     pub(super) fn on_seal(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: super::GrantId, token: Token,
+        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: GrantId, token: Token,
     ) {
         self.on_ask(cx, from, ask, |replica, desk, cx| {
             replica.on_seal(desk, cx, ask, grant, token);
@@ -123,7 +148,7 @@ impl Host {
         if replica.on_timer(&mut self.desk, cx) {
             return;
         }
-        self.desk.floor = self.desk.floor.max(replica.token());
+        self.desk.floor = self.desk.floor.max(replica.highest_token());
         self.replicas.remove(id);
         if self.desk.config.durable {
             cx.persist(DurableKey::Floor, Some(Durable::Floor(self.desk.floor)));

@@ -54,10 +54,14 @@
 //!
 //! # Where to read on
 //!
-//! [`message`] first. The host's side: `host` keeps the table of replicas; `replica` is one of them, with
-//! its vote, `queue`, tombstones and tokens. The client's side: `client` keeps the table of requests;
-//! `attempt` is one of them, with the paper's three outcomes in `decide`, and `speech` what it says; `ballot` is what it knows of all
-//! replicas, `seat` of one; `guard` is the right to be inside.
+//! [`message`] first.
+//!
+//! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote, `queue`,
+//! tombstones and `tokens`.
+//!
+//! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
+//! three outcomes in `decide`; `sealing` is what it does about tokens, `speech` what it says and when;
+//! `ballot` is what it knows of all replicas, `seat` of one; `guard` is the right to be inside.
 
 mod attempt;
 mod ballot;
@@ -70,8 +74,10 @@ pub mod message;
 mod mutant;
 mod queue;
 mod replica;
+mod sealing;
 mod seat;
 mod speech;
+mod tokens;
 
 use core::fmt;
 

@@ -2,26 +2,12 @@
 
 use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
 
+use super::host::Desk;
 use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
 use super::queue::Queue;
-use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
-use crate::parts::{Alarm, HybridClock, Tombstones};
-
-/// What the replicas of one host share.
-#[derive(Debug, Clone)]
-pub(super) struct Desk {
-    pub(super) config: Config,
-    pub(super) incarnation: sigmalock_core::Incarnation,
-    /// Until then this host may have votes out that it does not remember.
-    pub(super) abstain_until: LocalTime,
-    /// As high as every token of every name this host has forgotten.
-    pub(super) floor: Token,
-    /// The last response and grant numbers; never reset, so that a replica forgotten and made anew
-    /// is not mistaken for its own past.
-    pub(super) responses: u64,
-    pub(super) grants: u64,
-    pub(super) clock: HybridClock,
-}
+use super::tokens::Tokens;
+use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use crate::parts::{Alarm, Tombstones};
 
 /// A replica.
 #[derive(Debug, Clone)]
@@ -30,10 +16,7 @@ pub(super) struct Replica {
     owner: Option<Owner>,
     queue: Queue,
     tombstones: Tombstones<RequestId>,
-    /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
-    token: Token,
-    /// Whether tokens may have been shown that this replica does not know of.
-    amnesiac: bool,
+    tokens: Tokens,
     /// The paper's T_CS: how long a vote stays with one owner, smoothed.
     service: Span,
     used_at: LocalTime,
@@ -93,8 +76,7 @@ impl Replica {
             owner: None,
             queue: Queue::default(),
             tombstones: Tombstones::new(desk.config.limits.tombstones_max),
-            token: desk.floor,
-            amnesiac: true,
+            tokens: Tokens::forgotten(desk.floor),
             service: desk.config.service_default,
             used_at: now,
             alarm: Alarm::new(),
@@ -105,8 +87,7 @@ impl Replica {
     /// Brings back what the disk knows. The restored vote runs a full lease from now, because nobody
     /// knows how much of it was left.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
-        self.token = saved.token;
-        self.amnesiac = saved.amnesiac;
+        self.tokens = saved.tokens;
         self.owner = saved.owner.map(|(ticket, ttl, proposal)| Owner {
             ticket,
             ttl,
@@ -190,7 +171,7 @@ impl Replica {
             owner.vote.proposal = token;
             owner.sealed = true;
             owner.renew_by(echo, owner.ttl);
-            self.amnesiac = false;
+            self.tokens.proposal_sealed();
             self.dirty = true;
         }
         self.answer(desk, cx, ask);
@@ -265,8 +246,8 @@ impl Replica {
     }
 
     /// What it leaves behind when it is forgotten.
-    pub(super) fn token(&self) -> Token {
-        self.token
+    pub(super) fn highest_token(&self) -> Token {
+        self.tokens.highest()
     }
 
     pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
@@ -294,8 +275,7 @@ impl Replica {
         let Some(owner) = self.owner.take() else { return };
         self.dirty = true;
         if owner.sealed || matches!(end, End::Lapsed) {
-            self.token = self.token.max(owner.vote.proposal);
-            self.amnesiac = false;
+            self.tokens.proposal_spent(owner.vote.proposal);
         }
     }
 
@@ -316,7 +296,7 @@ impl Replica {
             let vote = Vote {
                 grant: desk.next_grant(),
                 lease: Lease { given: now.stamp(), ttl },
-                proposal: self.propose(desk, cx),
+                proposal: self.tokens.propose(desk, cx),
             };
             self.owner = Some(Owner {
                 ticket: next.ticket,
@@ -337,24 +317,12 @@ impl Replica {
         }
     }
 
-    /// The token for the next grant. Who does not remember the name goes by the wall clock, rounded
-    /// up so that hosts mostly agree, and never below what it has forgotten.
-    fn propose(&self, desk: &Desk, cx: Cx<'_, '_>) -> Token {
-        let next = self.token.next();
-        if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
-            return next;
-        }
-        let step = (desk.config.lease_max.as_micros() / 4).max(1);
-        let wall = Token(cx.wall().as_micros().div_ceil(step) * step);
-        next.max(wall)
-    }
-
     /// The token proposed to the present owner has meanwhile been shown by somebody else: proposes a
     /// higher one, and says so, which saves the owner a SEAL.
     fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         let Some(owner) = &mut self.owner else { return };
-        if owner.vote.proposal <= self.token {
-            owner.vote.proposal = self.token.next();
+        if owner.vote.proposal <= self.tokens.highest() {
+            owner.vote.proposal = self.tokens.highest().next();
             self.dirty = true;
             let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
             self.save(desk, cx);
@@ -362,16 +330,10 @@ impl Replica {
         }
     }
 
-    /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life
-    /// of the host, voting: then every token this host may have forgotten is lower.
     fn learn(&mut self, desk: &Desk, used: Used) {
-        if used.token > self.token {
-            self.token = used.token;
-            self.dirty = true;
-        }
-        if used.knew == Some(desk.incarnation) || desk.breaks(Mutant::TrustsOldTokens) {
-            self.amnesiac = false;
-        }
+        let before = self.tokens;
+        self.tokens.learn(desk, used);
+        self.dirty |= self.tokens != before;
     }
 
     /// An older request waits here: the owner is asked to yield, unless it is inside. Asked again
@@ -443,7 +405,7 @@ impl Replica {
             && !desk.breaks(Mutant::NeverPersists)
         {
             let owner = self.owner.as_ref().map(|o| (o.ticket, o.ttl, o.vote.proposal));
-            let saved = Saved { owner, token: self.token, amnesiac: self.amnesiac };
+            let saved = Saved { owner, tokens: self.tokens };
             cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
         }
     }
@@ -455,21 +417,9 @@ impl Replica {
     }
 }
 
-impl Desk {
-    fn breaks(&self, mutant: Mutant) -> bool {
-        self.config.breaks(mutant)
-    }
-
-    fn next_grant(&mut self) -> GrantId {
-        self.grants += 1;
-        GrantId { life: self.incarnation, number: self.grants }
-    }
-}
-
 /// A replica as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
     owner: Option<(Ticket, Span, Token)>,
-    token: Token,
-    amnesiac: bool,
+    tokens: Tokens,
 }

@@ -53,7 +53,6 @@ fn section_ii_replicated_messages_are_harmless() {
         entries.push(clean(&world, &Config::new(quorum)).entries);
     }
     let [without, with] = entries[..] else { unreachable!() };
-    println!("{without} {with}");
     assert!(with > without * 9 / 10, "{with} of {without} entries");
 }
 

@@ -31,7 +31,6 @@ fn section_iii_losers_of_the_strawman_let_go_so_nobody_waits_for_ever() {
             let outcome = run(&world, |me| Strawman::new(me, config.clone()), &mut judges);
             assert_eq!(outcome.violations, [], "seed {seed}");
             let entries = entries(&outcome);
-            println!("{entries:?}");
             assert_eq!(entries.len(), 3, "seed {seed}");
             assert!(entries[0].1 > ms(100), "nobody wins the first round");
         }
@@ -54,7 +53,6 @@ fn section_iii_of_3k_plus_1_replicas_k_may_be_reset_and_k_plus_1_may_not() {
             assert_eq!(broken, resets > k, "k = {k}, {resets} resets: {:?}", outcome.violations);
             assert_eq!(outcome.entries, 2, "k = {k}, {resets} resets");
             let careful = shipped(&world, &Config::new(quorum), "exclusion");
-            println!("{:?}", entries(&careful));
             assert_eq!(careful.violations, [], "k = {k}, {resets} resets");
         }
     }

@@ -64,7 +64,7 @@ fn section_iv_outcome_3_when_nobody_can_win_all_yield_and_the_first_is_chosen() 
 
 /// "This self-stabilization process will quickly settle": of fifty that ask at the same instant, over
 /// delays from nothing to 200 ms, one is inside within two worst round trips, whatever the seed, and by
-/// then nobody has yielded in more than three rounds.
+/// then nobody has yielded more than five times.
 #[test]
 fn section_iv_yield_settles_a_collision_of_fifty_within_a_few_round_trips() {
     let quorum = quorum(32, 24);
@@ -76,15 +76,14 @@ fn section_iv_yield_settles_a_collision_of_fifty_within_a_few_round_trips() {
         let (outcome, mail) = watched(&world, &Config::new(quorum));
         let settled = entries(&outcome)[0].1;
         assert!(settled < ms(800), "seed {seed}: {settled}");
-        let rounds = (0..50).map(|k| {
+        let times = (0..50).map(|k| {
             let mut yields = mail.times("YIELD", client(k));
             yields.retain(|at| *at < settled);
             yields.dedup();
             yields.len()
         });
-        let rounds = rounds.max().unwrap();
-        println!("{settled} {rounds} {}", entries(&outcome).last().unwrap().1);
-        assert!((1..=6).contains(&rounds), "seed {seed}: {rounds}");
+        let times = times.max().unwrap();
+        assert!((1..=5).contains(&times), "seed {seed}: {times}");
         assert_eq!(outcome.entries, 50, "and all are served");
     }
 }

@@ -75,6 +75,16 @@ pub(crate) fn story(quorum: Quorum, script: Script) -> RunConfig {
     world
 }
 
+/// Two clients that leave and soon ask again, without faults, for five minutes.
+pub(crate) fn two_clients(seed: u64, quorum: Quorum) -> RunConfig {
+    let think = Length::Exponential(ms(200));
+    let arrivals = Arrivals::Loops { clients: 2, think };
+    let mut world = world(seed, quorum, delays(0, 200), arrivals);
+    world.workload.inside = Length::Constant(ms(300));
+    world.duration = secs(300);
+    world
+}
+
 /// The messages of one kind from one peer to another: what becomes of the first of them.
 pub(crate) fn first(kind: &str, from: PeerId, to: PeerId, effect: RuleEffect) -> Rule {
     Rule { kind: Some(kind.into()), from: Some(from), to: Some(to), nth: Some(1), effect }

@@ -1,0 +1,53 @@
+//! When m votes are held but propose different tokens: one has to be written down at all of them.
+
+use sigmalock_core::{Context, LocalTime};
+
+use super::attempt::{Attempt, Phase};
+use super::{Config, Mutant, Note, Sigma};
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Attempt {
+    /// Whether answers that are still out may bring m votes to agree on a token, and are worth a
+    /// moment: cheaper than the round trip of a SEAL.
+    pub(super) fn awaits_agreement(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
+        if self.seal_at == LocalTime::NEVER {
+            self.seal_at = cx.now() + self.round_trip / 4;
+            self.wake_by(cx, self.seal_at);
+        }
+        let best = self.ballot.proposals().max();
+        let agreeing = self.ballot.proposals().filter(|p| Some(*p) == best).count();
+        matches!(self.phase, Phase::Asking)
+            && cx.now() < self.seal_at
+            && agreeing + self.ballot.unknown() >= config.quorum.m()
+    }
+
+    /// Asks the voters to write down a token higher than all they proposed.
+    pub(super) fn seal(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        let token = match self.phase {
+            // Enough voters can still accept the one already asked for.
+            Phase::Sealing(token)
+                if self.ballot.proposals().filter(|p| *p <= token).count() >= config.quorum.m() =>
+            {
+                token
+            }
+            _ => {
+                cx.note(Note::SealedSlowly);
+                self.ballot.proposals().max().unwrap_or_default().next()
+            }
+        };
+        let fresh = !matches!(self.phase, Phase::Sealing(asked) if asked == token);
+        self.phase = Phase::Sealing(token);
+        for index in 0..self.ballot.len() {
+            let seat = self.ballot.seat(index);
+            let lower = seat.held().is_some_and(|held| held.proposal < token);
+            if lower && (fresh || self.may_ask(cx, index)) {
+                self.ask(config, cx, index);
+            }
+        }
+    }
+
+    pub(super) fn seals_blindly(&self, config: &Config) -> bool {
+        config.breaks(Mutant::SealsAfterDeadline) && matches!(self.phase, Phase::Sealing(_))
+    }
+}

@@ -1,0 +1,59 @@
+//! What a replica knows of the tokens of its name, and which one comes next.
+
+use sigmalock_core::{Context, Token};
+
+use super::host::Desk;
+use super::message::Used;
+use super::{Mutant, Sigma};
+
+/// A replica's memory of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tokens {
+    /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
+    highest: Token,
+    /// Whether higher ones may have been shown that this replica does not remember.
+    amnesiac: bool,
+}
+
+impl Tokens {
+    /// No memory of the name, but of all that was ever forgotten.
+    pub(super) fn forgotten(floor: Token) -> Self {
+        Self { highest: floor, amnesiac: true }
+    }
+
+    pub(super) fn highest(&self) -> Token {
+        self.highest
+    }
+
+    /// The token for the next grant. Who does not remember the name goes by the wall clock, rounded
+    /// up so that hosts mostly agree.
+    pub(super) fn propose(&self, desk: &Desk, cx: &Context<'_, Sigma>) -> Token {
+        let next = self.highest.next();
+        if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
+            return next;
+        }
+        let step = (desk.config.lease_max.as_micros() / 4).max(1);
+        next.max(Token(cx.wall().as_micros().div_ceil(step).saturating_mul(step)))
+    }
+
+    /// This replica's own proposal was shown, or may have been, or was written down to be: it is higher
+    /// than all that was forgotten.
+    pub(super) fn proposal_spent(&mut self, proposal: Token) {
+        self.highest = self.highest.max(proposal);
+        self.amnesiac = false;
+    }
+
+    /// A proposal was written down, though not yet shown.
+    pub(super) fn proposal_sealed(&mut self) {
+        self.amnesiac = false;
+    }
+
+    /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life of
+    /// the host as a voter: then every token the host may have forgotten is lower.
+    pub(super) fn learn(&mut self, desk: &Desk, used: Used) {
+        self.highest = self.highest.max(used.token);
+        if used.knew == Some(desk.incarnation) || desk.breaks(Mutant::TrustsOldTokens) {
+            self.amnesiac = false;
+        }
+    }
+}
