@@ -20,7 +20,8 @@
 //!   passed deadline looks at [`Context::now`], not at which input came first.
 //!
 //! Layers fit over the same contract: a snapshot recorder is a protocol that wraps another's messages
-//! in its own, a liar is a protocol that speaks another's messages, and the drivers see no difference.
+//! in its own ([`Context::inner`]), a liar is a protocol that speaks another's messages, and the drivers
+//! see no difference.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -174,6 +175,12 @@ impl<'a, P: Protocol> Context<'a, P> {
         Self { now, surroundings, effects }
     }
 
+    /// The same world for a protocol inside this one. What the inner one emits goes to `effects`, for
+    /// the outer one to pass on, wrap, hold back or record.
+    pub fn inner<'b, Q: Protocol>(&'b mut self, effects: &'b mut Vec<Effect<Q>>) -> Context<'b, Q> {
+        Context { now: self.now, surroundings: self.surroundings, effects }
+    }
+
     /// This peer's monotonic clock. It does not move during an input.
     #[must_use]
     pub fn now(&self) -> LocalTime {
@@ -222,5 +229,141 @@ impl<'a, P: Protocol> Context<'a, P> {
     /// Emits [`Effect::Note`].
     pub fn note(&mut self, note: P::Note) {
         self.effects.push(Effect::Note(note));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    /// Says what it hears to the next peer, and counts.
+    #[derive(Default)]
+    struct Gossip {
+        heard: u32,
+    }
+
+    #[derive(Debug, Clone, PartialEq)]
+    struct Word(u32);
+
+    impl fmt::Display for Word {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+    impl Message for Word {
+        fn kind(&self) -> &'static str {
+            "WORD"
+        }
+        fn size_bytes(&self) -> usize {
+            4
+        }
+    }
+
+    impl Protocol for Gossip {
+        type Message = Word;
+        type Request = ();
+        type Reply = ();
+        type Timer = u8;
+        type DurableKey = u8;
+        type Durable = u32;
+        type Note = Word;
+
+        fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+            if let Input::Receive { from, message } = input {
+                self.heard += 1;
+                cx.persist(0, Some(self.heard));
+                cx.send(PeerId(from.0 + 1), message);
+            }
+        }
+    }
+
+    /// A layer that numbers what the protocol inside it sends, which knows nothing of it.
+    struct Numbered<P> {
+        inside: P,
+        sent: u32,
+    }
+
+    #[derive(Debug, Clone, PartialEq)]
+    struct Nth<M>(u32, M);
+
+    impl<M: Message> fmt::Display for Nth<M> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{}: {}", self.0, self.1)
+        }
+    }
+    impl<M: Message> Message for Nth<M> {
+        fn kind(&self) -> &'static str {
+            self.1.kind()
+        }
+        fn size_bytes(&self) -> usize {
+            4 + self.1.size_bytes()
+        }
+    }
+
+    impl<P: Protocol> Protocol for Numbered<P> {
+        type Message = Nth<P::Message>;
+        type Request = P::Request;
+        type Reply = P::Reply;
+        type Timer = P::Timer;
+        type DurableKey = P::DurableKey;
+        type Durable = P::Durable;
+        type Note = P::Note;
+
+        fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+            let mut effects = Vec::new();
+            if let Input::Receive { from, message: Nth(_, message) } = input {
+                let input = Input::Receive { from, message };
+                self.inside.handle(&mut cx.inner(&mut effects), input);
+            }
+            for effect in effects {
+                match effect {
+                    Effect::Send { to, message } => {
+                        self.sent += 1;
+                        cx.send(to, Nth(self.sent, message));
+                    }
+                    Effect::Persist { key, value } => cx.persist(key, value),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    struct Nowhere;
+
+    impl Surroundings for Nowhere {
+        fn wall(&self) -> WallTime {
+            WallTime::default()
+        }
+        fn random(&mut self) -> u64 {
+            7
+        }
+        fn next_hop(&self, _: &Key) -> Option<PeerId> {
+            None
+        }
+        fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_layer_wraps_a_protocol_that_does_not_know_of_it() {
+        let mut layer = Numbered { inside: Gossip::default(), sent: 0 };
+        let (mut effects, mut nowhere) = (vec![], Nowhere);
+        for word in [5, 6] {
+            let mut cx = Context::new(LocalTime::MIN, &mut nowhere, &mut effects);
+            let message = Nth(0, Word(word));
+            layer.handle(&mut cx, Input::Receive { from: PeerId(1), message });
+        }
+        let sent: Vec<_> = effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Send { to, message } => Some((*to, message.clone())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sent, [(PeerId(2), Nth(1, Word(5))), (PeerId(2), Nth(2, Word(6)))]);
+        let first = effects.iter().position(|e| matches!(e, Effect::Persist { .. }));
+        assert_eq!(first, Some(0), "what is persisted still comes before what is sent");
     }
 }

@@ -74,6 +74,12 @@ impl<E> Queue<E> {
         self.events.take(slot).map(|event| (at, event))
     }
 
+    /// How many events are under way.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// What is still in the queue, in no order that means anything.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &E> {
         self.events.slots.iter().flatten()

@@ -72,6 +72,9 @@ pub(crate) enum Event {
     Measure,
 }
 
+/// So many events under way mean that messages breed messages. Far below what the queue can number,
+/// and one step adds only a few.
+const EVENTS_UNDER_WAY_MAX: usize = 1 << 21;
 /// So many events at one instant mean that a protocol keeps itself busy without time passing.
 const EVENTS_PER_INSTANT_MAX: u32 = 200_000;
 
@@ -152,9 +155,14 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             if self.events > self.config.events_max {
                 let sentence = format!("{} events and no end", self.events);
                 self.journal.object("engine", at, sentence);
+                return at;
             }
-            let enough = self.config.stop_at_violation || self.events > self.config.events_max;
-            if enough && self.journal.violated() {
+            if self.queue.len() > EVENTS_UNDER_WAY_MAX {
+                let sentence = format!("{} events under way: messages breed", self.queue.len());
+                self.journal.object("engine", at, sentence);
+                return at;
+            }
+            if self.config.stop_at_violation && self.journal.violated() {
                 return at;
             }
         }

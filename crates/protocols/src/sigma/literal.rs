@@ -79,7 +79,7 @@ struct Wish {
     deadline: Option<LocalTime>,
 }
 
-/// resp[i]: the owner of replica i as last heard.
+/// `resp[i]`: the owner of replica i as last heard.
 #[derive(Debug, Clone, Copy)]
 struct Resp {
     owner: PeerId,

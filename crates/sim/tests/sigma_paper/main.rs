@@ -26,6 +26,6 @@ mod stage;
 
 mod section_2;
 mod section_3;
-mod section_4_faults;
-mod section_4_race;
+mod section_4a_race;
+mod section_4b_faults;
 mod section_5;
