@@ -148,7 +148,7 @@ impl Attempt {
         {
             // Said before the YIELD arrived, or the YIELD was lost.
             self.ballot.set_news(index, News::Unknown);
-            if self.may_ask(cx, index) {
+            if self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
             return;
@@ -334,7 +334,7 @@ impl Attempt {
     /// Asks for fresh leases of all votes held.
     fn refresh(&mut self, config: &Config, cx: Cx<'_, '_>) {
         for index in 0..self.ballot.len() {
-            if self.ballot.seat(index).held().is_some() && self.may_ask(cx, index) {
+            if self.ballot.seat(index).held().is_some() && self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
         }
@@ -351,7 +351,8 @@ impl Attempt {
     }
 
     fn yield_all(&mut self, config: &Config, cx: Cx<'_, '_>) {
-        self.yield_pause = (self.yield_pause * 2).max(self.round_trip).min(config.retry_max);
+        let pause = (self.yield_pause * 2).max(self.round_trip_or_worst(config));
+        self.yield_pause = pause.min(config.retry_max);
         self.yield_from = cx.now() + self.yield_pause;
         for index in 0..self.ballot.len() {
             if let Some(&Held { grant, .. }) = self.ballot.seat(index).held() {

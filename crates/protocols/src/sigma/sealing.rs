@@ -41,7 +41,7 @@ impl Attempt {
         for index in 0..self.ballot.len() {
             let seat = self.ballot.seat(index);
             let lower = seat.held().is_some_and(|held| held.proposal < token);
-            if lower && (fresh || self.may_ask(cx, index)) {
+            if lower && (fresh || self.may_ask(config, cx, index)) {
                 self.ask(config, cx, index);
             }
         }

@@ -38,9 +38,9 @@ impl Attempt {
 
     /// Whether an answer may be answered at once. If something was said to this replica less than a
     /// round trip ago, the timer will do: otherwise copies of messages breed copies without end.
-    pub(super) fn may_ask(&mut self, cx: Cx<'_, '_>, index: usize) -> bool {
+    pub(super) fn may_ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) -> bool {
         let seat = self.ballot.seat(index);
-        let again_at = seat.asked_at + self.round_trip;
+        let again_at = seat.asked_at + self.round_trip_or_worst(config);
         if again_at > cx.now() && seat.ask_at == LocalTime::NEVER {
             self.ask_later(cx, index, again_at.since(cx.now()));
         }
@@ -66,11 +66,15 @@ impl Attempt {
         self.wake_by(cx, at);
     }
 
+    /// What has been measured or, as long as no answer has been timed, the worst to expect: whatever
+    /// paces messages must not pace them by nothing.
+    pub(super) fn round_trip_or_worst(&self, config: &Config) -> Span {
+        if self.round_trip > Span::ZERO { self.round_trip } else { config.round_trip_worst }
+    }
+
     /// How long to wait for an answer that was asked for so many times already.
     pub(super) fn retry_after(&self, config: &Config, tries: u8) -> Span {
-        let round_trip =
-            if self.round_trip > Span::ZERO { self.round_trip } else { config.round_trip_worst };
-        (round_trip * 2 * (1 << tries.min(10))).min(config.retry_max)
+        (self.round_trip_or_worst(config) * 2 * (1 << tries.min(10))).min(config.retry_max)
     }
 
     pub(super) fn wake_by(&mut self, cx: Cx<'_, '_>, at: LocalTime) {

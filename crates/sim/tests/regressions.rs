@@ -1,0 +1,23 @@
+//! Seeds that once failed. Each says what was wrong; the cause is fixed, the seed is kept.
+
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_sim::lab::torture::{Victim, torture_seed};
+
+const SEEDS: [((u16, u16), u64, &str); 1] = [(
+    (3, 2),
+    32_875,
+    "copies of YIELD bred without end, because a request whose answers were all late paced itself by a \
+     round trip of zero",
+)];
+
+#[test]
+fn what_once_failed_does_not_fail_again() {
+    for ((n, m), seed, what) in SEEDS {
+        let quorum = Some(Quorum::new(n, m).unwrap());
+        let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
+        let victim = Victim { protocol, variant, mutant: None, quorum };
+        let report = torture_seed(&victim, seed);
+        assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
+    }
+}
