@@ -10,6 +10,7 @@ use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::parts::quorum::REPLICAS_MAX;
+use sigmalock_sim::lab::sweep::{CLIENTS_MAX, RATE_MAX};
 
 use crate::lab::Lab;
 use crate::outcome::{BadParameters, EXIT_CODES, Verdict};
@@ -40,11 +41,11 @@ impl Cli {
 /// How many replicas guard a lock, and how many votes win it.
 #[derive(Debug, Args)]
 pub(crate) struct Replicas {
-    /// Replicas that guard each lock
+    /// Replicas that guard each lock [default: 9 in a sweep, elsewhere drawn by each seed]
     #[arg(long, value_name = "N", requires = "m", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
     n: Option<u16>,
-    /// Votes that win it: more than half of N
+    /// Votes that win it: more than half of N [default: 6 in a sweep, elsewhere drawn by each seed]
     #[arg(long, value_name = "M", requires = "n", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
     m: Option<u16>,
@@ -80,7 +81,20 @@ impl Jobs {
     }
 }
 
-/// One protocol, or all of them.
+/// What experiments with a run per seed have in common.
+#[derive(Debug, Args)]
+pub(crate) struct SeedRuns {
+    #[command(flatten)]
+    pub(crate) replicas: Replicas,
+    /// Seeds to run, B not included
+    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = seeds)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) seeds: Range<u64>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
+}
+
+/// An item of `--protocol`: one of them, or all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocols {
     All,
@@ -88,21 +102,34 @@ pub(crate) enum Protocols {
 }
 
 impl Protocols {
-    pub(crate) fn list(self) -> Vec<ProtocolName> {
-        match self {
-            Self::All => ProtocolName::ALL.to_vec(),
-            Self::One(protocol) => vec![protocol],
+    /// Those that a list of items means, each once, in the order in which they are named.
+    pub(crate) fn list(items: &[Self]) -> Vec<ProtocolName> {
+        let mut list = Vec::new();
+        for item in items {
+            let named = match item {
+                Self::All => ProtocolName::ALL.as_slice(),
+                Self::One(protocol) => std::slice::from_ref(protocol),
+            };
+            for protocol in named {
+                if !list.contains(protocol) {
+                    list.push(*protocol);
+                }
+            }
         }
+        list
     }
 }
 
 impl FromStr for Protocols {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            _ => protocol(text).map(Self::One),
+        if text == "all" {
+            return Ok(Self::All);
         }
+        text.parse().map(Self::One).map_err(|_| {
+            let names = ProtocolName::ALL.map(ProtocolName::as_str).join(", ");
+            format!("there is no such protocol; there are: {names}, and all")
+        })
     }
 }
 
@@ -124,10 +151,6 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "a seed is a whole number below 2^64".to_owned())
 }
 
-pub(crate) fn protocol(text: &str) -> Result<ProtocolName, String> {
-    text.parse().map_err(|why: sigmalock_protocols::catalogue::UnknownName| why.to_string())
-}
-
 pub(crate) fn variant(text: &str) -> Result<Variant, String> {
     text.parse().map_err(|why: sigmalock_protocols::catalogue::UnknownName| why.to_string())
 }
@@ -135,8 +158,8 @@ pub(crate) fn variant(text: &str) -> Result<Variant, String> {
 /// Requests per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("a rate is a positive number of requests per second".to_owned()),
+        Ok(rate) if rate > 0.0 && rate <= RATE_MAX => Ok(rate),
+        _ => Err(format!("a rate should be above 0 and at most {RATE_MAX} requests per second")),
     }
 }
 
@@ -180,12 +203,18 @@ pub(crate) fn span_range(text: &str) -> Result<(Span, Span), String> {
 }
 
 pub(crate) fn positive_count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "this is a whole number, at least 1".to_owned())
+    text.parse().map_err(|_| "this should be a whole number, at least 1".to_owned())
+}
+
+/// Clients of a closed load.
+pub(crate) fn clients(text: &str) -> Result<NonZeroUsize, String> {
+    let count = text.parse().ok().filter(|count: &NonZeroUsize| count.get() <= CLIENTS_MAX);
+    count.ok_or_else(|| format!("this should be a whole number between 1 and {CLIENTS_MAX}"))
 }
 
 fn replica_count(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| *count <= REPLICAS_MAX);
-    count.ok_or_else(|| format!("this is a whole number, at most {REPLICAS_MAX}"))
+    count.ok_or_else(|| format!("this should be a whole number, at most {REPLICAS_MAX}"))
 }
 
 #[cfg(test)]
@@ -210,13 +239,25 @@ mod tests {
     #[test]
     fn rates_and_probabilities_are_ordinary_numbers() {
         assert_eq!(rate("0.5"), Ok(0.5));
-        for bad in ["", "0", "-1", "NaN", "inf", "-inf", "1e999", "ten"] {
+        for bad in ["", "0", "-1", "NaN", "inf", "-inf", "1e999", "10001", "ten"] {
             assert!(rate(bad).is_err(), "{bad}");
         }
         assert_eq!((probability("0"), probability("1")), (Ok(0.0), Ok(1.0)));
         for bad in ["", "-0.1", "1.1", "NaN", "inf", "5%"] {
             assert!(probability(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_list_of_protocols_has_each_of_them_once() {
+        let list = |text: &str| {
+            let items: Result<Vec<Protocols>, _> = text.split(',').map(str::parse).collect();
+            items.map(|items| Protocols::list(&items))
+        };
+        assert_eq!(list("all"), Ok(ProtocolName::ALL.to_vec()));
+        assert_eq!(list("strawman,all"), Ok(vec![ProtocolName::Strawman, ProtocolName::Sigma]));
+        assert_eq!(list("sigma,sigma"), Ok(vec![ProtocolName::Sigma]));
+        assert!(list("sigma,").is_err() && list("ALL").is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The `sigmalock` command: the only crate that prints.
+//! The `sigmalock` command.
 
 mod args;
 mod lab;

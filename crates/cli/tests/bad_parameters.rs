@@ -21,18 +21,18 @@ const BAD: &[(&str, &str)] = &[
         "--n 4 --m 2: a quorum of 2 of 4 replicas is not more than half, so two clients could win at once",
     ),
     ("lab torture --n 0 --m 0", "--n 0 --m 0: a lock has between 1 and 1024 replicas, not 0"),
-    ("lab torture --n -5 --m 3", "--n -5: this is a whole number, at most 1024"),
-    ("lab torture --n 99999 --m 3", "--n 99999: this is a whole number, at most 1024"),
+    ("lab torture --n -5 --m 3", "--n -5: this should be a whole number, at most 1024"),
+    ("lab torture --n 99999 --m 3", "--n 99999: this should be a whole number, at most 1024"),
     ("lab torture --n 5", "--m is missing"),
     ("lab sweep --rate 1 --n 3 --m 4", "--n 3 --m 4: a quorum of 4 cannot be had from 3 replicas"),
     // Names.
     (
         "lab torture --protocol paxos",
-        "--protocol paxos: there is no such protocol; there are: sigma, strawman",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman, and all",
     ),
     (
         "lab sweep --rate 1 --protocol sigma,paxos",
-        "--protocol paxos: there is no such protocol; there are: sigma, strawman",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman, and all",
     ),
     (
         "lab torture --variant new",
@@ -49,12 +49,29 @@ const BAD: &[(&str, &str)] = &[
     ("lab torture --seeds -9..3", "--seeds -9..3: a seed is a whole number below 2^64"),
     ("lab sweep --rate 1 --seed x", "--seed x: a seed is a whole number below 2^64"),
     // Counts, rates and probabilities.
-    ("lab torture --jobs 0", "--jobs 0: this is a whole number, at least 1"),
-    ("lab sweep --clients 0", "--clients 0: this is a whole number, at least 1"),
-    ("lab sweep --clients -3", "--clients -3: this is a whole number, at least 1"),
-    ("lab sweep --rate -1", "--rate -1: a rate is a positive number of requests per second"),
-    ("lab sweep --rate 1,NaN", "--rate NaN: a rate is a positive number of requests per second"),
-    ("lab sweep --rate 0", "--rate 0: a rate is a positive number of requests per second"),
+    ("lab torture --jobs 0", "--jobs 0: this should be a whole number, at least 1"),
+    ("lab sweep --clients 0", "--clients 0: this should be a whole number between 1 and 20000"),
+    ("lab sweep --clients -3", "--clients -3: this should be a whole number between 1 and 20000"),
+    (
+        "lab sweep --clients 20001",
+        "--clients 20001: this should be a whole number between 1 and 20000",
+    ),
+    (
+        "lab sweep --rate 10001",
+        "--rate 10001: a rate should be above 0 and at most 10000 requests per second",
+    ),
+    (
+        "lab sweep --rate -1",
+        "--rate -1: a rate should be above 0 and at most 10000 requests per second",
+    ),
+    (
+        "lab sweep --rate 1,NaN",
+        "--rate NaN: a rate should be above 0 and at most 10000 requests per second",
+    ),
+    (
+        "lab sweep --rate 0",
+        "--rate 0: a rate should be above 0 and at most 10000 requests per second",
+    ),
     ("lab sweep", "either --rate R[,R…] or --clients K is needed"),
     ("lab sweep --rate 1 --clients 2", "--rate and --clients exclude each other"),
     ("lab sweep --rate 1 --loss 1.5", "--loss 1.5: a probability is a number between 0 and 1"),

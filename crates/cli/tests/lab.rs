@@ -73,6 +73,56 @@ fn a_closed_load_has_no_rate() {
 }
 
 #[test]
+fn a_run_that_was_stopped_is_no_measurement() {
+    let ran = sigmalock("lab sweep --clients 20000 --n 1024 --m 513 --json");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+    let sentence = "sigmalock: shipped sigma, 20000 clients: the run was stopped at ";
+    assert!(ran.stderr.starts_with(sentence), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn where_nobody_enters_nobody_waited() {
+    let nobody = "lab sweep --n 3 --m 2 --rate 1 --loss 1 --warmup 0s --duration 20s";
+    let point = &objects(&sigmalock(&format!("{nobody} --json")).stdout)[0];
+    for column in ["messages_per_entry", "wait_p50_ms", "wait_p99_ms"] {
+        assert_eq!(point[column], Value::Null, "{column}");
+    }
+    let ran = sigmalock(nobody);
+    let row: Vec<&str> = ran.stdout.lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(row[5..8], ["-", "-", "-"], "{}", ran.stdout);
+}
+
+#[test]
+fn torture_and_sweep_take_the_same_lists_of_protocols() {
+    for list in ["all", "sigma,strawman"] {
+        let torture = "lab torture --n 3 --m 2 --seeds 0..2 --json";
+        for experiment in [torture, "lab sweep --n 3 --m 2 --rate 1 --duration 10s --json"] {
+            let lines = objects(&sigmalock(&format!("{experiment} --protocol {list}")).stdout);
+            let names: Vec<_> = lines.iter().map(|line| line["protocol"].as_str()).collect();
+            assert_eq!(names, [Some("sigma"), Some("strawman")], "{experiment} --protocol {list}");
+        }
+    }
+}
+
+#[test]
+fn the_last_seeds_there_are_come_to_an_end() {
+    let last = "18446744073709551610..18446744073709551615";
+    let ran = sigmalock(&format!("lab torture --protocol sigma --seeds {last} --json"));
+    assert_eq!(objects(&ran.stdout)[0]["seeds"], 5, "{}", ran.stderr);
+}
+
+#[test]
+fn violated_seeds_beyond_the_first_hundred_are_counted() {
+    let hunt = "lab torture --protocol sigma --n 3 --m 2 --mutant grants-twice --seeds 0..200";
+    let ran = sigmalock(&format!("{hunt} --keep-going"));
+    let told = ran.stdout.lines().filter(|line| line.starts_with("seed ")).count();
+    assert_eq!(told, 100);
+    let last = ran.stdout.lines().last().expect("an end");
+    assert!(last.starts_with("… and ") && last.ends_with(" more seeds of sigma"), "{last}");
+}
+
+#[test]
 fn a_table_has_a_heading_and_a_row_per_point() {
     let ran = sigmalock(SWEEP);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));

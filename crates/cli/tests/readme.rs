@@ -1,4 +1,5 @@
-//! What the README says about commands is true of `--help`.
+//! What the README says about commands is true of `--help`, and what the documentation says of mutants is
+//! true of `lab mutants`.
 
 mod common;
 
@@ -63,5 +64,23 @@ fn the_examples_of_the_help_are_good_command_lines() {
             // With `--help` at the end the line is parsed as far as the words before it.
             assert_eq!(sigmalock(&format!("{example} --help")).code, Some(0), "{example}");
         }
+    }
+}
+
+#[test]
+fn the_documentation_lists_every_mutant_with_its_oracle() {
+    let page = include_str!("../../../docs/oracles.md");
+    let hunts = sigmalock("lab mutants --seeds 0..1 --json").stdout;
+    let expected: Vec<(String, String)> = hunts
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect(line))
+        .map(|hunt| (format!("| {} |", hunt["mutant"]), format!("| {} |", hunt["oracle"])))
+        .map(|(mutant, oracle)| (mutant.replace('"', "`"), oracle.replace('"', "`")))
+        .collect();
+    let (_, table) = page.split_once("## Mutants").expect("a table of mutants");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), expected.len());
+    for (row, (mutant, oracle)) in rows.iter().zip(expected) {
+        assert!(row.starts_with(&mutant) && row.ends_with(&oracle), "{row}: {mutant} {oracle}");
     }
 }

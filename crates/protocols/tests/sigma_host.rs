@@ -393,6 +393,50 @@ fn a_disk_that_never_held_a_vote_is_no_memory() {
 }
 
 #[test]
+fn a_host_that_forgot_and_restarts_with_its_disk_still_abstains() {
+    let durable = |config: &mut Config| config.durable = true;
+    let mut config = Config::new(Quorum::new(3, 2).unwrap());
+    durable(&mut config);
+    let mut forgetful = Sigma::new(ME, config);
+    let mut disk = Vec::new();
+    let start = Input::Start { incarnation: Incarnation(8), birth: Birth::Amnesiac };
+    forgetful.handle(&mut Context::new(LocalTime::MIN, &mut Fixed, &mut disk), start);
+    let written: Vec<_> = disk
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Persist { key, value } => value.map(|value| (key, value)),
+            _ => None,
+        })
+        .collect();
+    let mut again = Peer::born(Birth::Recovered(written), durable);
+    assert!(matches!(again.request(10), Answer::Queued { owner: None, .. }), "it abstains");
+}
+
+#[test]
+fn who_yields_keeps_a_place_in_a_full_queue() {
+    let mut host = Peer::new(|config| config.limits.queue_len_max = 1);
+    let grant = vote(&host.request(10)).0;
+    host.request(11);
+    let replies = host.hear(PeerId(10), Message::Yield(ask(10), grant));
+    assert!(matches!(answer(only(replies).1), Answer::Yours { .. }), "it is still the oldest");
+    assert!(matches!(host.request(11), Answer::Queued { .. }));
+}
+
+#[test]
+fn the_first_in_the_queue_asks_again_soon_however_long_the_owner_stays() {
+    let mut host = Peer::new(|_| {});
+    host.request(10);
+    for hour in 1..3 {
+        host.now += Span::from_secs(3_600);
+        let sent = LocalTime::from_micros(hour * 3_600_000_000);
+        // Renewed by REQUEST, so that the owner is the same all the while.
+        host.hear(PeerId(10), Message::Request(Ask { sent, ..ask(10) }));
+        let Answer::Queued { wait, .. } = host.request(11) else { continue };
+        assert!(wait <= Span::from_secs(10), "{wait}");
+    }
+}
+
+#[test]
 fn a_late_copy_of_a_request_does_not_renew_the_lease() {
     let mut host = Peer::new(|_| {});
     host.request(10);

@@ -78,7 +78,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let known = |peer: &PeerId| self.roster.index(*peer).filter(|i| *i < self.peers.len());
         let up = |peer: &PeerId| known(peer).filter(|index| self.peers[*index].is_up());
         let applies = match fault {
-            Fault::Crash(peer) | Fault::Reset(peer) | Fault::Pause { peer, .. } => up(peer),
+            Fault::Crash(peer)
+            | Fault::Tear(peer)
+            | Fault::Reset(peer)
+            | Fault::Pause { peer, .. } => up(peer),
             Fault::Restart { peer, .. } => known(peer).filter(|i| !self.peers[*i].is_up()),
             Fault::WallJump { peer, .. } => known(peer),
             Fault::Cut(_) | Fault::Mend(_) => Some(0),
@@ -88,6 +91,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         *self.faults.entry(fault.kind()).or_default() += 1;
         match fault {
             Fault::Crash(_) => self.crash(index),
+            Fault::Tear(_) => self.peers[index].tears = true,
             Fault::Restart { memory, .. } => self.restart(index, *memory),
             Fault::Reset(_) => {
                 self.crash(index);
@@ -103,9 +107,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     /// The peer stops. What waits in its mailbox is lost; its disk is not.
-    fn crash(&mut self, index: usize) {
+    pub(crate) fn crash(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         peer.protocol = None;
+        peer.tears = false;
         peer.timers.clear();
         peer.alarm.disarm();
         peer.paused_until = None;
@@ -184,7 +189,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let (mut mailbox, mut deferred) = (Some(mailbox), Some(deferred));
         for source in order {
             match source {
-                0 => self.fire_due(index),
+                0 if self.peers[index].paused_until.is_none() => self.fire_due(index),
+                0 => {}
                 1 => {
                     for mail in mailbox.take().into_iter().flatten() {
                         self.open(mail);
@@ -199,7 +205,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if self.now.since(mail.came) > self.config.mail_max {
             self.lose_letter(mail.letter);
         } else {
-            self.hand_over(mail.letter);
+            // Not for sure to a peer that is up and awake: what came before may have ended that.
+            self.deliver(mail.letter);
         }
     }
 
@@ -227,6 +234,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.record(What::Healed);
         self.healed = true;
         for index in 0..self.peers.len() {
+            self.peers[index].tears = false;
             if !self.peers[index].is_up() {
                 self.apply(&Fault::Restart { peer: self.roster.id(index), memory: Memory::Disk });
             } else if self.peers[index].paused_until.is_some() {

@@ -41,6 +41,9 @@ impl Cut {
 pub enum Fault {
     /// A peer stops.
     Crash(PeerId),
+    /// A peer stops in the middle of what its protocol wants done, the next time that is several
+    /// things: what comes first is done, the rest is not.
+    Tear(PeerId),
     /// A stopped peer begins a new life.
     Restart {
         /// Which.
@@ -76,6 +79,7 @@ impl Fault {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Crash(_) => "crash",
+            Self::Tear(_) => "torn crash",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
             Self::Reset(_) => "reset",
@@ -91,7 +95,10 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
         match self {
-            Self::Crash(peer) | Self::Reset(peer) | Self::Restart { peer, .. } => {
+            Self::Crash(peer)
+            | Self::Tear(peer)
+            | Self::Reset(peer)
+            | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")
             }
             Self::Pause { peer, span } => write!(f, "{peer} pauses for {span}"),

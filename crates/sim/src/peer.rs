@@ -26,6 +26,8 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) disk: BTreeMap<P::DurableKey, P::Durable>,
     /// When the pause ends, if the peer stands still.
     pub(crate) paused_until: Option<TrueTime>,
+    /// It is to crash between two effects, at the next chance.
+    pub(crate) tears: bool,
     pub(crate) mailbox: Vec<Mail>,
     /// What its users would have done during a pause.
     pub(crate) deferred: Vec<UserEvent>,
@@ -71,6 +73,7 @@ impl<P: Protocol> Peer<P> {
             alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
             disk: BTreeMap::new(),
             paused_until: None,
+            tears: false,
             mailbox: Vec::new(),
             deferred: Vec::new(),
             calls_made: 0,

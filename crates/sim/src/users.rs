@@ -210,7 +210,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                     self.enter(user, token);
                 }
             }
-            (LockReply::Extended { deadline }, Some(_)) => {
+            (LockReply::Extended { deadline }, _) => {
                 let until = until(deadline);
                 self.record(What::Extended { request, until });
             }
@@ -219,7 +219,14 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             (LockReply::TimedOut, Some(user)) => self.end(user, request, Ending::TimedOut),
             (LockReply::Cancelled, Some(user)) => self.end(user, request, Ending::Cancelled),
             (LockReply::Refused(_), Some(user)) => self.end(user, request, Ending::Refused),
-            _ => {}
+            // What is said to a call that is over goes on record too, for an oracle to object to. The
+            // calls that release and cancel have answers of their own, which nobody waits for.
+            (LockReply::Busy, None) => self.record(What::Ended(request, Ending::Busy)),
+            (LockReply::TimedOut, None) => self.record(What::Ended(request, Ending::TimedOut)),
+            (LockReply::Cancelled, None) => self.record(What::Ended(request, Ending::Cancelled)),
+            (LockReply::Released | LockReply::Refused(_), _) => {}
+            // A peer that wakes to a user who leaves says so first.
+            (LockReply::Lost, None) => {}
         }
     }
 

@@ -177,6 +177,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
                 format!("{id} fires and sets timers in one instant, for ever: {timers:?}")
             }
             Event::Deliver(letter) => {
+                self.lose_letter(letter);
                 format!("{} gets messages without end", self.roster.id(letter.to as usize))
             }
             _ => "something happens without end".to_owned(),
@@ -212,6 +213,10 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let mut around = Around { wall, rng: &mut peer.rng, roster: self.roster };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
+        let torn = peer.tears && effects.len() > 1;
+        if torn {
+            effects.truncate(self.rng.between(1, effects.len() as u64 - 1) as usize);
+        }
         let mut timers_changed = false;
         for effect in effects.drain(..) {
             match effect {
@@ -230,6 +235,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             }
         }
         self.effects = effects;
+        if torn {
+            return self.crash(index);
+        }
         if timers_changed {
             self.arm(index);
         }
@@ -285,7 +293,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     }
 
     #[inline]
-    fn deliver(&mut self, letter: Letter) {
+    pub(crate) fn deliver(&mut self, letter: Letter) {
         let peer = &mut self.peers[letter.to as usize];
         if peer.protocol.is_none() {
             self.lose_letter(letter);

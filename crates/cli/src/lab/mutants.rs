@@ -1,14 +1,13 @@
 //! `lab mutants`: are the oracles awake?
 
 use std::io::{self, Write};
-use std::ops::Range;
 
 use clap::Args;
 use serde::Serialize;
 use sigmalock_protocols::sigma::Mutant;
 use sigmalock_sim::lab::mutants::{hunt, oracle_for};
 
-use crate::args::{self, Jobs, Replicas};
+use crate::args::SeedRuns;
 use crate::outcome::{Verdict, after_help};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
@@ -23,15 +22,8 @@ pub(crate) struct Mutants {
     /// Only say which mutants there are
     #[arg(long)]
     list: bool,
-    /// Without these, each seed draws one of the usual sizes.
     #[command(flatten)]
-    replicas: Replicas,
-    /// Seeds in which a mutant must be caught, B not included
-    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = args::seeds)]
-    #[arg(allow_hyphen_values = true)]
-    seeds: Range<u64>,
-    #[command(flatten)]
-    jobs: Jobs,
+    runs: SeedRuns,
     /// One JSON object per mutant, one a line
     #[arg(long)]
     json: bool,
@@ -58,12 +50,13 @@ impl Mutants {
             Mutant::ALL.iter().try_for_each(|mutant| writeln!(out, "{mutant}"))?;
             return Ok(Verdict::Holds);
         }
-        let quorum = self.replicas.quorum()?;
+        let SeedRuns { replicas, seeds, jobs } = &self.runs;
+        let quorum = replicas.quorum()?;
         let progress = Progress::new(Mutant::ALL.len() as u64, "mutants");
         let mut hunts = Vec::new();
         for mutant in Mutant::ALL {
             progress.say(mutant.as_str());
-            let failure = hunt(*mutant, quorum, self.seeds.clone(), self.jobs.count());
+            let failure = hunt(*mutant, quorum, seeds.clone(), jobs.count());
             hunts.push(Hunt {
                 mutant: mutant.as_str(),
                 oracle: oracle_for(*mutant),

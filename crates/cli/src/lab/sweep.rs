@@ -5,13 +5,13 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use sigmalock_core::Span;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_sim::lab::sweep::{Load, Point, PointConfig};
+use sigmalock_protocols::catalogue::Variant;
+use sigmalock_sim::lab::sweep::{Load, Point, PointConfig, PointError};
 use sigmalock_sim::latency::Latency;
 use sigmalock_sim::subject::Subject;
 use sigmalock_sim::workload::Length;
 
-use crate::args::{self, Jobs, Replicas};
+use crate::args::{self, Jobs, Protocols, Replicas};
 use crate::outcome::{BadParameters, Verdict, after_help};
 use crate::parallel::in_parallel;
 use crate::progress::Progress;
@@ -21,14 +21,14 @@ use crate::table::{Align, Table};
 ///
 /// One run per protocol, variant and rate, on one lock. Delays are one-way. Theory is what a perfect
 /// hand-off reaches without faults: one over the mean time in which the m-th of n votes travels from
-/// the old holder over its replica to the next. Violations are counted, not judged: the exit code is 0.
+/// the old holder over its replica to the next. Violations are counted, not judged: the exit code is 0,
+/// unless a run had to be stopped.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Sweep {
-    /// Protocols
+    /// Protocols, or `all`
     #[arg(long, value_name = "P[,P…]", default_value = "sigma", value_delimiter = ',')]
-    #[arg(value_parser = args::protocol)]
-    protocol: Vec<ProtocolName>,
+    protocol: Vec<Protocols>,
     /// Variants: as published (literal), or with what it takes to survive (shipped)
     #[arg(long, value_name = "V[,V]", default_value = "shipped", value_delimiter = ',')]
     #[arg(value_parser = args::variant)]
@@ -50,7 +50,7 @@ pub(crate) struct Sweep {
     #[arg(allow_hyphen_values = true, conflicts_with = "clients")]
     rate: Vec<f64>,
     /// Instead of a rate: so many clients, each asking again as soon as it is out
-    #[arg(long, value_name = "K", value_parser = args::positive_count, allow_hyphen_values = true)]
+    #[arg(long, value_name = "K", value_parser = args::clients, allow_hyphen_values = true)]
     clients: Option<NonZeroUsize>,
     /// Time spent inside the critical section
     #[arg(long, value_name = "DUR", default_value = "0", value_parser = args::span)]
@@ -100,21 +100,21 @@ impl Sweep {
         let points = self.points()?;
         let progress = Progress::new(points.len() as u64, "points");
         let mut rows = Vec::new();
-        in_parallel(&points, self.jobs.count(), PointConfig::measure, |measured| {
+        let measured = in_parallel(&points, self.jobs.count(), measure, |row| {
             progress.step();
-            let (row, _) = measured.map_err(|why| BadParameters(why.to_string()))?;
+            let row = row?;
             if self.json {
                 let line = serde_json::to_string(&row)?;
                 progress.around(|| writeln!(io::stdout(), "{line}"))?;
             }
             rows.push(row);
             anyhow::Ok(())
-        })?;
+        });
         drop(progress);
-        if !self.json {
+        if !self.json && !rows.is_empty() {
             print_for_people(&mut io::stdout().lock(), &rows)?;
         }
-        Ok(Verdict::Holds)
+        measured.map(|()| Verdict::Holds)
     }
 
     fn points(&self) -> Result<Vec<PointConfig>, BadParameters> {
@@ -126,9 +126,9 @@ impl Sweep {
             return Err(BadParameters("either --rate R[,R…] or --clients K is needed".to_owned()));
         }
         let mut points = Vec::new();
-        for protocol in &self.protocol {
+        for protocol in Protocols::list(&self.protocol) {
             for variant in &self.variant {
-                let mut subject = Subject::new(*protocol, *variant, quorum);
+                let mut subject = Subject::new(protocol, *variant, quorum);
                 subject.tuning.back_off = self.back_off.unwrap_or(subject.tuning.back_off);
                 points.extend(loads.iter().map(|load| self.point(subject, *load)));
             }
@@ -147,6 +147,21 @@ impl Sweep {
         point.duration = self.duration;
         point.replica_life = self.replica_life;
         point
+    }
+}
+
+fn measure(point: &PointConfig) -> anyhow::Result<Point> {
+    let Subject { protocol, variant, .. } = point.subject;
+    let load = match point.load {
+        Load::RatePerS(rate) => format!("{rate} requests per second"),
+        Load::Clients(clients) => format!("{clients} clients"),
+    };
+    match point.measure() {
+        Ok((row, _)) => Ok(row),
+        Err(why @ PointError::Stopped(_)) => {
+            Err(anyhow::Error::new(why).context(format!("{variant} {protocol}, {load}")))
+        }
+        Err(why) => Err(BadParameters(why.to_string()).into()),
     }
 }
 
@@ -178,6 +193,6 @@ fn print_for_people(out: &mut dyn Write, rows: &[Point]) -> io::Result<()> {
     table.print(out)
 }
 
-fn seconds(ms: f64) -> String {
-    format!("{:.2} s", ms / 1e3)
+fn seconds(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.2} s", ms / 1e3))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::ops::Range;
 
 use clap::Args;
 use indicatif::HumanCount;
@@ -13,7 +12,7 @@ use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 use sigmalock_sim::subject::Subject;
 
-use crate::args::{self, Jobs, Protocols, Replicas};
+use crate::args::{self, Protocols, SeedRuns};
 use crate::outcome::{BadParameters, Verdict, after_help, complain};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
@@ -27,28 +26,21 @@ use crate::table::{Align, Table};
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Torture {
-    /// A protocol, or `all`
-    #[arg(long, value_name = "P", default_value = "all")]
-    protocol: Protocols,
+    /// Protocols, or `all`
+    #[arg(long, value_name = "P[,P…]", default_value = "all", value_delimiter = ',')]
+    protocol: Vec<Protocols>,
     /// As published (literal), or with what it takes to survive (shipped)
     #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
     variant: Variant,
-    /// Without these, each seed draws one of the usual sizes.
     #[command(flatten)]
-    replicas: Replicas,
-    /// Seeds to run, B not included
-    #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = args::seeds)]
-    #[arg(allow_hyphen_values = true)]
-    seeds: Range<u64>,
-    #[command(flatten)]
-    jobs: Jobs,
+    runs: SeedRuns,
     /// Break one rule on purpose; `lab mutants --list` says which there are
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
-    /// Run all seeds, whatever the first ones show
+    /// Run all seeds, whatever the first ones show; the first 100 that violate something are told
     #[arg(long)]
     keep_going: bool,
-    /// One JSON object per violated seed and per protocol, one a line
+    /// One JSON object per violated seed (of each protocol the first 100) and per protocol, one a line
     #[arg(long)]
     json: bool,
 }
@@ -60,15 +52,16 @@ const EXAMPLES: &str = "  \
 
 impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let protocols = self.protocol.list();
+        let protocols = Protocols::list(&self.protocol);
         let victims: Vec<Victim> =
             protocols.iter().map(|protocol| self.victim(*protocol)).collect::<Result<_, _>>()?;
-        let seeds = self.seeds.end - self.seeds.start;
-        let progress = Progress::new(seeds.saturating_mul(victims.len() as u64), "seeds");
+        let SeedRuns { seeds, jobs, .. } = &self.runs;
+        let progress =
+            Progress::new((seeds.end - seeds.start).saturating_mul(victims.len() as u64), "seeds");
         let mut reports = Vec::new();
         for victim in &victims {
             progress.say(victim.protocol.as_str());
-            let (seeds, jobs) = (self.seeds.clone(), self.jobs.count());
+            let (seeds, jobs) = (seeds.clone(), jobs.count());
             let report = torture(victim, seeds, jobs, &|_| progress.step(), !self.keep_going);
             let failed = report.failed > 0;
             reports.push((victim, report));
@@ -90,10 +83,11 @@ impl Torture {
     }
 
     fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
-        let quorum = self.replicas.quorum()?;
+        let replicas = &self.runs.replicas;
+        let quorum = replicas.quorum()?;
         let mut victim = Victim { protocol, variant: self.variant, mutant: None, quorum };
         if let Some(name) = &self.mutant {
-            let healthy = Subject::new(protocol, self.variant, self.replicas.quorum_or_default()?);
+            let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
             let broken = broken.map_err(|why| BadParameters(format!("--mutant {name}: {why}")))?;
             victim.mutant = broken.mutant;
@@ -122,7 +116,7 @@ fn print_for_people(out: &mut dyn Write, reports: &[(&Victim, TortureReport)]) -
             victim.variant.to_string(),
             victim.quorum.map_or_else(|| "drawn".to_owned(), |q| format!("{}/{}", q.n(), q.m())),
             HumanCount(report.seeds).to_string(),
-            hours(report.simulated),
+            rounded(report.simulated),
             HumanCount(report.entries).to_string(),
             HumanCount(report.delivered).to_string(),
             HumanCount(report.faults.values().sum()).to_string(),
@@ -135,8 +129,12 @@ fn print_for_people(out: &mut dyn Write, reports: &[(&Victim, TortureReport)]) -
             faults.iter().map(|(kind, n)| format!("{} {kind}", HumanCount(*n))).collect();
         writeln!(out, "faults: {}", kinds.join(", "))?;
     }
-    for failure in reports.iter().flat_map(|(_, report)| &report.failures) {
-        print_failure(out, failure)?;
+    for (victim, report) in reports {
+        report.failures.iter().try_for_each(|failure| print_failure(out, failure))?;
+        let more = report.failed - report.failures.len() as u64;
+        if more > 0 {
+            writeln!(out, "\n… and {} more seeds of {}", HumanCount(more), victim.protocol)?;
+        }
     }
     Ok(())
 }
@@ -150,8 +148,13 @@ fn print_failure(out: &mut dyn Write, failure: &Failure) -> io::Result<()> {
     writeln!(out, "  replay: {}", failure.replay)
 }
 
-fn hours(span: Span) -> String {
-    format!("{:.1} h", span.as_secs_f64() / 3_600.0)
+/// In a unit in which it does not look like nothing.
+fn rounded(span: Span) -> String {
+    match span.as_secs_f64() {
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7_200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3_600.0),
+    }
 }
 
 /// A line of `--json`.

@@ -153,7 +153,9 @@ impl Attempt {
             }
             return;
         }
+        let before = self.ballot.seat(index).held().filter(|held| held.grant == vote.grant);
         let expiry = expiry(config, now, echo, vote.lease, self.ttl);
+        let expiry = before.map_or(expiry, |held| held.expiry.max(expiry));
         if expiry <= now && !self.seals_blindly(config) {
             self.ballot.set_news(index, News::Unknown);
             // After a long wait the margin may have eaten the lease; asking brings a fresh echo. If
@@ -166,8 +168,6 @@ impl Attempt {
         let seat = self.ballot.seat_mut(index);
         seat.ask_at = LocalTime::NEVER;
         seat.yielding = false;
-        let before = seat.held().filter(|held| held.grant == vote.grant);
-        let expiry = before.map_or(expiry, |held| held.expiry.max(expiry));
         let held = Held { grant: vote.grant, proposal: vote.proposal, expiry };
         self.ballot.set_news(index, News::Mine(held));
         self.wake_by(cx, expiry);

@@ -81,11 +81,13 @@ impl Config {
         self.round_trip_worst * 5 / 2
     }
 
-    /// How long to really wait before asking again, if the turn is expected in `wait`. Who asks only
-    /// when its turn should have come finds out too late that a replica has forgotten it; who asks
-    /// at a fixed pace, among thousands, is a nuisance. So a quarter of what is left each time.
-    pub(super) fn ask_again_in(&self, wait: Span) -> Span {
-        wait.min(self.retry_max.max(wait / 4))
+    /// How long to wait before asking again, with so many ahead: the paper's T_w = T_CS · (P + ½), but
+    /// not all of it. Who asks only when its turn should have come finds out too late that a replica
+    /// has forgotten it; who asks at a fixed pace, among thousands, is a nuisance. So at most a quarter
+    /// of the time that those ahead will take, each time, and `retry_max` if that is less.
+    pub(super) fn ask_again_in(&self, service: Span, ahead: u64) -> Span {
+        let turn = service * (2 * ahead + 1) / 2;
+        turn.min(self.retry_max.max(service * ahead / 4))
     }
 
     /// Whether this build is to break that rule.

@@ -22,7 +22,7 @@ pub(super) struct Guard {
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Guard {
-    /// Lets the user in; `None` if there is too little time left for it to be of use.
+    /// Lets the user in; `None` if there is too little time left to renew the right before it ends.
     pub(super) fn enter(
         config: &Config, cx: Cx<'_, '_>, call: CallId, ttl: Span, token: Token, deadline: LocalTime,
     ) -> Option<Self> {
@@ -30,7 +30,7 @@ impl Guard {
         let renew_at = now + deadline.since(now) / 3;
         let lead = (ttl / 50).min(config.claim_window / 8);
         let guard = Self { call, ttl, lead, token, deadline, lost: false, renew_at };
-        if guard.lost_at() <= now {
+        if guard.lost_at() <= renew_at {
             return None;
         }
         cx.reply(call, LockReply::Granted { token: Some(token), deadline });

@@ -21,6 +21,9 @@ pub(super) struct Desk {
     pub(super) abstain_until: LocalTime,
     /// As high as every token of every name this host has forgotten.
     pub(super) floor: Token,
+    /// Whether the disk says that whatever was voted is on it. It must not, as long as a forgotten
+    /// vote may be out: a second restart would take the disk's word.
+    pub(super) disk_vouches: bool,
     /// The last response and grant numbers; never reset, so that a replica forgotten and made anew
     /// is not mistaken for its own past.
     pub(super) responses: u64,
@@ -31,6 +34,14 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
         self.config.breaks(mutant)
+    }
+
+    /// Before the first vote: from here on the disk knows them all.
+    pub(super) fn vouch(&mut self, cx: Cx<'_, '_>) {
+        if self.config.durable && !self.disk_vouches {
+            self.disk_vouches = true;
+            cx.persist(DurableKey::Floor, Some(Durable::Floor(self.floor)));
+        }
     }
 
     pub(super) fn next_grant(&mut self) -> GrantId {
@@ -58,6 +69,7 @@ impl Host {
             incarnation,
             abstain_until: LocalTime::MIN,
             floor: Token::default(),
+            disk_vouches: false,
             responses: 0,
             grants: 0,
             clock: HybridClock::default(),
@@ -84,8 +96,10 @@ impl Host {
         if !remembers && !desk.breaks(Mutant::VotesWithoutMemory) {
             desk.abstain_until = now + desk.config.lease_max;
         }
-        if desk.config.durable {
-            cx.persist(DurableKey::Floor, Some(Durable::Floor(desk.floor)));
+        if !desk.config.durable {
+            cx.persist(DurableKey::Floor, None);
+        } else if remembers {
+            desk.vouch(cx);
         }
         Self { desk, replicas }
     }
@@ -191,6 +205,8 @@ impl Host {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             then(replica, &mut self.desk, cx);
+            // A no-op, but for one mutant.
+            replica.save_now(&self.desk, cx);
         }
     }
 }

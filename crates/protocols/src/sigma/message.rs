@@ -6,7 +6,7 @@
 //!    │ ◄────────── RESPONSE  yours / queued   │
 //!    │ ◄─────────────────── GRANT  your turn  │  (the same message, unasked)
 //!    │ YIELD    nobody can win, next please ► │  gives one grant back and asks again
-//!    │ ◄───── RECALL  an older one waits here │  answered by YIELD, unless it is inside
+//!    │ ◄───── RECALL  an older one waits here │  answered by YIELD, unless it has won
 //!    │ SEAL     write this token down ──────► │  only where the votes propose different tokens
 //!    │ RENEW    I am still inside ──────────► │  one for all the names of a client at a host
 //!    │ ◄──────────────────────────── RENEWED  │
@@ -87,7 +87,8 @@ pub struct Used {
     /// The token.
     pub token: Token,
     /// The voting life of the addressed host that the winner had heard from before the token was
-    /// sealed, or whose vote it holds. Every token sealed before that life began to vote is lower.
+    /// sealed, or whose vote it holds. Every token shown before that life began to vote is lower: the
+    /// winner sealed later, or was inside all the while, so that nobody else could show one.
     pub knew: Option<Incarnation>,
 }
 
@@ -190,7 +191,7 @@ pub enum Message {
     },
     /// What a replica has to say about a request.
     Response(Response),
-    /// Somebody older than you waits here: yield this grant, unless you are inside.
+    /// Somebody older than you waits here: yield this grant, unless you are sealing or inside.
     Recall {
         /// The replica.
         replica: ReplicaId,

@@ -117,7 +117,7 @@ pub enum Timer {
 /// Where Sigma keeps what must survive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DurableKey {
-    /// As high as every token of every forgotten name. Its presence shows that votes were persisted.
+    /// As high as every token of every forgotten name. Its presence shows that every vote is on disk.
     Floor,
     /// A replica.
     Replica(ReplicaId),

@@ -43,6 +43,8 @@ mutants! {
     NeverEndsLeases = "never-ends-leases",
     /// A replica never writes its vote to disk, and after a restart takes the disk's word.
     NeverPersists = "never-persists",
+    /// A replica writes its vote to disk after it has sent it.
+    PersistsLast = "persists-last",
     /// A client counts a lease from the moment it hears of it.
     CountsFromReceipt = "counts-from-receipt",
     /// A client takes the claim window for a full lease.

@@ -96,7 +96,8 @@ impl Replica {
                 lease: Lease { given: now.stamp(), ttl },
                 proposal,
             },
-            // Before anything the owner can have sent, so whatever is computed from it is over.
+            // A true echo, if a useless one: the owner's clock read that long before this restart, so
+            // what is computed from it ends too early, never too late.
             echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
             since: now,
             // Perhaps, perhaps not: so it counts.
@@ -126,7 +127,9 @@ impl Replica {
                 owner.renew_by(echo, owner.vote.lease.ttl);
             }
             _ => {
-                if !self.queue.insert(ask, echo, desk.config.limits.queue_len_max) {
+                // Who has just given the vote back has a place, even if all others are taken.
+                let room = desk.config.limits.queue_len_max + usize::from(self.owner.is_none());
+                if !self.queue.insert(ask, echo, room) {
                     cx.note(Note::QueueFull);
                     let answer =
                         Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
@@ -291,6 +294,7 @@ impl Replica {
                 cx.note(Note::WaiterExpired);
                 continue;
             }
+            desk.vouch(cx);
             let asked = asker == Some(next.ticket);
             let ttl = if asked { next.ttl } else { desk.config.claim_window.min(next.ttl) };
             let vote = Vote {
@@ -373,8 +377,8 @@ impl Replica {
                 let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
-                let service = self.service.max(age);
-                let wait = desk.config.ask_again_in(service * (2 * place as u64 + 1) / 2);
+                let service = self.service.max(age.min(desk.config.retry_max));
+                let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(desk.abstain_until.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 (waiter.echo, Answer::Queued { owner, wait })
@@ -400,6 +404,12 @@ impl Replica {
 
     /// Persists what a later life must know, before anything is sent that rests on it.
     fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        if !desk.breaks(Mutant::PersistsLast) {
+            self.save_now(desk, cx);
+        }
+    }
+
+    pub(super) fn save_now(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         if core::mem::take(&mut self.dirty)
             && desk.config.durable
             && !desk.breaks(Mutant::NeverPersists)

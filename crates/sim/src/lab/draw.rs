@@ -141,7 +141,8 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     config.hosts += if rng.below(4) == 0 { rng.between(1, 3) as usize } else { 0 };
     config.mail_max = mail_max;
     let ideal = matches!(weather, Weather::Calm | Weather::Echoes);
-    config.clocks = if ideal { Clocks::default() } else { clocks(&mut rng, regime) };
+    config.clocks =
+        if ideal { Clocks::default() } else { clocks(&mut rng, regime, subject.tuning.lease_max) };
     let safety =
         if many { ms(rng.between(15_000, 25_000)) } else { ms(rng.between(30_000, 60_000)) };
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
@@ -213,9 +214,11 @@ fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning {
     }
 }
 
-fn clocks(rng: &mut Rng, regime: Regime) -> Clocks {
+fn clocks(rng: &mut Rng, regime: Regime, lease_max: Span) -> Clocks {
     let wall_error_max = match regime {
-        Regime::MemoryLoss => ms(rng.between(0, 2_000)),
+        // Two clocks may be wrong in opposite directions, and proposals are rounded to a quarter of
+        // the longest lease: together that must stay below the lease that a forgetful host abstains.
+        Regime::MemoryLoss => ms(rng.between(0, 2_000)).min(lease_max / 4),
         Regime::WallJumps => ms(rng.between(0, 4 * 3_600_000)),
     };
     let ppm_max = if rng.below(4) == 0 { 0 } else { rng.between(100, PPM_MAX) as u32 };

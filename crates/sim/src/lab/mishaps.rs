@@ -85,9 +85,11 @@ impl Mishaps<'_> {
         if !self.may_crash() {
             return self.pauses(at, schedule);
         }
+        // A crash between two effects is for those who have a disk to come back to.
+        let torn = self.durable && self.rng.below(2) == 0;
         for peer in self.some_hosts() {
             let crash = self.later(at, 0, 300);
-            schedule.push((crash, Fault::Crash(peer)));
+            schedule.push((crash, if torn { Fault::Tear(peer) } else { Fault::Crash(peer) }));
             let memory = self.memory();
             schedule.push((self.later(crash, 10, 8_000), Fault::Restart { peer, memory }));
         }

@@ -22,6 +22,7 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
         | Mutant::CountsStaleResponses
         | Mutant::CountsYieldedVotes => "exclusion",
         Mutant::NeverPersists
+        | Mutant::PersistsLast
         | Mutant::ShowsGrantCounter
         | Mutant::SealsAfterDeadline
         | Mutant::ForgetsTokenFloor
@@ -36,6 +37,9 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
     }
 }
 
+/// Seeds that are looked at together: no more than the failures that a report keeps.
+const PACK_MAX: u64 = 64;
+
 /// The first seed with which the mutant's own oracle objects, while the healthy protocol gets through.
 #[must_use]
 pub fn hunt(
@@ -47,7 +51,7 @@ pub fn hunt(
     let oracle = oracle_for(mutant);
     let mut from = seeds.start;
     // Most mutants are caught at once, so the first packs of seeds are small.
-    let mut pack = jobs.max(1) as u64;
+    let mut pack = (jobs as u64).clamp(1, PACK_MAX);
     while from < seeds.end {
         let to = from.saturating_add(pack).min(seeds.end);
         let report = torture(&victim, from..to, jobs, &|_| (), false);
@@ -58,8 +62,7 @@ pub fn hunt(
         if caught.is_some() {
             return caught;
         }
-        // No more than the failures that a report keeps.
-        (from, pack) = (to, (pack * 2).min(64));
+        (from, pack) = (to, (pack * 2).min(PACK_MAX));
     }
     None
 }

@@ -5,6 +5,7 @@ use sigmalock_core::{Name, NameError, Span};
 
 use crate::latency::Latency;
 use crate::network::Network;
+use crate::oracles::Violation;
 use crate::run::{Outcome, RunConfig};
 use crate::subject::{Subject, Tuning};
 use crate::theory::saturated_rate_per_s;
@@ -44,11 +45,11 @@ pub struct PointConfig {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PointError {
     /// No rate.
-    #[error("a rate should be a number of requests per second above 0, not {0}")]
+    #[error("a rate should be above 0 and at most {RATE_MAX} requests per second, not {0}")]
     Rate(f64),
-    /// No clients.
-    #[error("there should be at least one client")]
-    NoClients,
+    /// No clients, or too many.
+    #[error("there should be between 1 and {CLIENTS_MAX} clients, not {0}")]
+    Clients(usize),
     /// No probability.
     #[error("a probability of {what} should lie between 0 and 1, not be {value}")]
     Probability {
@@ -66,9 +67,12 @@ pub enum PointError {
     /// The lock has no proper name.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The engine gave up in the middle, so there is nothing to measure.
+    #[error("the run was stopped at {:.3} s: {}", .0.at.0 as f64 / 1e6, .0.sentence)]
+    Stopped(Violation),
 }
 
-/// A measured point: one row of `sigma-fig3` and `sigma-fig7`.
+/// A measured point: one row of a table, one dot of a plot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Which protocol.
@@ -87,18 +91,20 @@ pub struct Point {
     pub theory_per_s: f64,
     /// Messages sent per entry, both while measuring; none without entries.
     pub messages_per_entry: Option<f64>,
-    /// Half of those who entered had waited no longer.
-    pub wait_p50_ms: f64,
-    /// Ninety-nine in a hundred of those who entered had waited no longer.
-    pub wait_p99_ms: f64,
+    /// Half of those who entered had waited no longer; none without entries.
+    pub wait_p50_ms: Option<f64>,
+    /// Ninety-nine in a hundred of those who entered had waited no longer; none without entries.
+    pub wait_p99_ms: Option<f64>,
     /// Where the random numbers came from.
     pub seed: u64,
     /// How often an oracle objected.
     pub violations: usize,
 }
 
-/// The most clients an open load may bring to life at once; those who arrive beyond are turned away.
-const CLIENTS_MAX: usize = 20_000;
+/// The most clients a load may bring to life at once; those who arrive beyond are turned away.
+pub const CLIENTS_MAX: usize = 20_000;
+/// The most requests per second an open load may make.
+pub const RATE_MAX: f64 = 10_000.0;
 
 impl PointConfig {
     /// A point with the defaults of the laboratory, its numbers made to fit the latency.
@@ -141,10 +147,12 @@ impl PointConfig {
 
     fn check(&self) -> Result<(), PointError> {
         match self.load {
-            Load::RatePerS(rate) if !(rate > 0.0 && rate.is_finite()) => {
+            Load::RatePerS(rate) if !(rate > 0.0 && rate <= RATE_MAX) => {
                 return Err(PointError::Rate(rate));
             }
-            Load::Clients(0) => return Err(PointError::NoClients),
+            Load::Clients(clients) if !(1..=CLIENTS_MAX).contains(&clients) => {
+                return Err(PointError::Clients(clients));
+            }
             Load::RatePerS(_) | Load::Clients(_) => {}
         }
         let Network { loss, duplication, late, .. } = self.network;
@@ -166,13 +174,18 @@ impl PointConfig {
     pub fn measure(&self) -> Result<(Point, Outcome), PointError> {
         let config = self.run_config()?;
         let outcome = self.subject.run(&config, &mut self.subject.oracles(&config));
-        Ok((self.row(&outcome), outcome))
+        match outcome.violations.iter().find(|violation| violation.oracle == "engine") {
+            Some(stopped) => Err(PointError::Stopped(stopped.clone())),
+            None => Ok((self.row(&outcome), outcome)),
+        }
     }
 
     fn row(&self, outcome: &Outcome) -> Point {
         let Subject { protocol, variant, quorum, .. } = self.subject;
         let latency = &self.network.latency;
         let entries = outcome.entries_measured;
+        let waits = &outcome.waits;
+        let wait_ms = |share| (waits.count() > 0).then(|| ms(waits.quantile(share)));
         Point {
             protocol: protocol.as_str(),
             variant: variant.as_str(),
@@ -186,8 +199,8 @@ impl PointConfig {
             theory_per_s: saturated_rate_per_s(quorum, latency, self.inside.mean(), self.seed),
             messages_per_entry: (entries > 0)
                 .then(|| outcome.sent_measured as f64 / entries as f64),
-            wait_p50_ms: ms(outcome.waits.quantile(0.50)),
-            wait_p99_ms: ms(outcome.waits.quantile(0.99)),
+            wait_p50_ms: wait_ms(0.50),
+            wait_p99_ms: wait_ms(0.99),
             seed: self.seed,
             violations: outcome.violations.len(),
         }
@@ -215,7 +228,9 @@ mod tests {
         let error = |point: PointConfig| point.run_config().unwrap_err().to_string();
         assert!(error(point(Load::RatePerS(-1.0))).contains("rate"));
         assert!(error(point(Load::RatePerS(f64::NAN))).contains("rate"));
+        assert!(error(point(Load::RatePerS(10_001.0))).contains("at most 10000 requests"));
         assert!(error(point(Load::Clients(0))).contains("client"));
+        assert!(error(point(Load::Clients(20_001))).contains("between 1 and 20000 clients"));
         let mut bad = point(Load::Clients(1));
         bad.network.loss = 1.5;
         assert!(error(bad).contains("loss"));
@@ -231,7 +246,7 @@ mod tests {
     fn a_light_load_gets_what_it_asks_for() {
         let (row, outcome) = point(Load::RatePerS(0.5)).measure().unwrap();
         assert!((row.throughput_per_s - 0.5).abs() < 0.1, "{row:?}");
-        assert!(row.wait_p50_ms >= 100.0 && row.wait_p50_ms <= row.wait_p99_ms, "{row:?}");
+        assert!(row.wait_p50_ms >= Some(100.0) && row.wait_p50_ms <= row.wait_p99_ms, "{row:?}");
         assert_eq!(outcome.violations, []);
     }
 }

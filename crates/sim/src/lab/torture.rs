@@ -177,25 +177,29 @@ pub fn torture(
     total
 }
 
+/// Tortures with a few seeds, at least one.
 fn batch(
     victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync),
     stop_at_first: bool,
 ) -> Vec<SeedReport> {
-    let next = AtomicU64::new(seeds.start);
-    // Seeds are taken in order, so all before the first that fails are done all the same.
-    let end = AtomicU64::new(seeds.end);
+    // Offsets, not seeds, are handed out: every thread takes one too many, and the last seeds there are
+    // would wrap around. They are taken in order, so all before the first that fails are done all the same.
+    let count = seeds.end - seeds.start;
+    let next = AtomicU64::new(0);
+    let end = AtomicU64::new(count);
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..(jobs as u64).clamp(1, count) {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end.load(Ordering::Relaxed) {
+                    let offset = next.fetch_add(1, Ordering::Relaxed);
+                    if offset >= end.load(Ordering::Relaxed) {
                         return;
                     }
+                    let seed = seeds.start + offset;
                     let report = torture_seed(victim, seed);
                     if stop_at_first && !report.violations.is_empty() {
-                        end.fetch_min(seed, Ordering::Relaxed);
+                        end.fetch_min(offset, Ordering::Relaxed);
                     }
                     progress(seed);
                     // A poisoned lock means another thread panicked, which the scope passes on.
@@ -209,4 +213,20 @@ fn batch(
     let mut reports = done.into_inner().unwrap_or_default();
     reports.sort_unstable_by_key(|report| report.seed);
     reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_seeds_there_are_come_to_an_end_and_more_jobs_than_seeds_change_nothing() {
+        let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
+        let quorum = Quorum::new(3, 2).ok();
+        let victim = Victim { protocol, variant, mutant: None, quorum };
+        let seeds = u64::MAX - 5..u64::MAX;
+        let report = |jobs| torture(&victim, seeds.clone(), jobs, &|_| (), false);
+        let (one, many) = (report(1), report(usize::MAX));
+        assert_eq!((one.seeds, one.digest), (5, many.digest));
+    }
 }

@@ -1,16 +1,18 @@
 //! What must be true of every history, one property a file.
 //!
-//! | oracle | promises | a mutant it must catch |
-//! |---|---|---|
-//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant | `grants-twice`, `counts-from-receipt`, `ignores-claim-window`, `votes-without-memory`, `ends-leases-early` |
-//! | [`tokens`] | tokens strictly increase from grant to grant | `shows-unsealed-token`, `shows-grant-counter`, `seals-after-deadline`, `forgets-token-floor` |
-//! | [`register`] | a fenced register takes no write of the past and refuses none of the present | `shows-unsealed-token`, `shows-grant-counter` |
-//! | [`notice`] | whoever is awake is told before its deadline that its lock is lost | `ignores-deadline` |
-//! | [`answered`] | every request is answered, once, or explained | `ends-in-silence` |
-//! | [`fifo`] | without faults, who asked well before another is let in before it | `serves-youngest-first` |
-//! | [`stall`] | after the heal no lock stays empty while somebody waits | `ends-in-silence` |
-//! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits | `sits-on-votes` |
-//! | [`accounting`] | every message is accounted for, and every answer has a cause | `answers-twice` |
+//! | oracle | promises |
+//! |---|---|
+//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant |
+//! | [`tokens`] | tokens strictly increase from grant to grant |
+//! | [`register`] | a fenced register takes no write of the past and refuses none of the present |
+//! | [`notice`] | whoever is awake is told before its deadline that its lock is lost |
+//! | [`answered`] | every request is answered, once, or explained |
+//! | [`fifo`] | without faults, who asked well before another is let in before it |
+//! | [`stall`] | after the heal no lock stays empty while somebody waits |
+//! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits |
+//! | [`accounting`] | every message is accounted for, and every answer has a cause |
+//!
+//! Each has a mutant that it must catch: [`crate::lab::mutants::oracle_for`].
 //!
 //! An oracle sees the history go by once and keeps only what is under way, so that runs can be long.
 

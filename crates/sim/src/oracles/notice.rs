@@ -59,13 +59,11 @@ impl Oracle for Notice {
             What::FellAsleep(peer) => {
                 self.asleep.insert(*peer);
             }
-            // What it slept through it is told of late, with good reason.
+            // What it slept through it is told of late, with good reason, but in this very instant.
             What::Woke(peer) => {
                 self.asleep.remove(peer);
-                let slept = |request: &RequestId, until: TrueTime| {
-                    request.client == *peer && until <= record.at
-                };
-                self.inside.retain(|request, until| !slept(request, *until));
+                let of_peer = self.inside.iter_mut().filter(|(request, _)| request.client == *peer);
+                of_peer.for_each(|(_, until)| *until = (*until).max(record.at));
             }
             _ => {}
         }
@@ -102,8 +100,10 @@ mod tests {
     fn who_slept_through_its_deadline_may_be_told_later() {
         let (asleep, woke) = (What::FellAsleep(PeerId(1)), What::Woke(PeerId(1)));
         let tale =
-            [(0, granted(1, 100)), (50, asleep.clone()), (200, woke.clone()), (201, lost(1))];
+            [(0, granted(1, 100)), (50, asleep.clone()), (200, woke.clone()), (200, lost(1))];
         assert_eq!(judge(Notice::default(), &tale, 400), []);
+        let never_told = [(0, granted(1, 100)), (50, asleep.clone()), (200, woke.clone())];
+        assert_eq!(judge(Notice::default(), &never_told, 400).len(), 1);
         let awake_again = [(0, granted(1, 100)), (50, asleep), (60, woke)];
         assert_eq!(judge(Notice::default(), &awake_again, 400).len(), 1);
     }

@@ -41,9 +41,7 @@ impl Oracle for Stall {
 
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
         let at = record.at;
-        // Only what lets somebody in ends a standstill; it is reported then, or at the end.
-        if let (What::Granted { .. }, Some((name, lock))) =
-            (&record.what, self.board.lock_of(&record.what))
+        if let Some((name, lock)) = self.board.lock_of(&record.what)
             && let Some(sentence) = self.objection(name, lock, at)
         {
             violations.push(Violation { oracle: self.name(), at, sentence });

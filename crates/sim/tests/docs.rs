@@ -1,0 +1,46 @@
+//! The tables in `docs/` name everything there is. (That of mutants is looked at by the tests of `cli`.)
+
+use sigmalock_sim::oracles;
+
+const SIGMA: &str = include_str!("../../../docs/protocols/sigma.md");
+const ORACLES: &str = include_str!("../../../docs/oracles.md");
+const HOLES: [&str; 2] =
+    [include_str!("literal_holes/messages.rs"), include_str!("literal_holes/faults.rs")];
+
+/// The numbers of the holes that have tests, one for each test.
+fn holes() -> Vec<u32> {
+    let lines = HOLES.iter().flat_map(|file| file.lines());
+    let names = lines.filter_map(|line| line.trim().strip_prefix("fn hole_"));
+    names.map(|name| name.split('_').next().and_then(|n| n.parse().ok()).expect(name)).collect()
+}
+
+#[test]
+fn every_test_of_a_hole_is_named_in_its_row() {
+    let holes = holes();
+    assert!(!holes.is_empty());
+    for row in SIGMA.lines() {
+        let mut cells = row.trim_matches(['|', ' ']).split('|');
+        let Some(hole) = cells.next().and_then(|cell| cell.trim().parse::<u32>().ok()) else {
+            continue;
+        };
+        let shown_by = cells.next_back().unwrap_or_default();
+        let name = format!("`hole_{hole}_…`");
+        let tests = holes.iter().filter(|tested| **tested == hole).count();
+        assert_eq!(shown_by.contains(&name), tests > 0, "{name}: {tests} tests, {shown_by}");
+        assert_eq!(
+            shown_by.contains(&format!("{name} (two)")),
+            tests == 2,
+            "{name}: {tests} tests"
+        );
+    }
+    for hole in holes {
+        assert!(SIGMA.contains(&format!("\n| {hole} |")), "no row for hole {hole}");
+    }
+}
+
+#[test]
+fn every_oracle_has_a_row() {
+    for oracle in oracles::NAMES {
+        assert!(ORACLES.contains(&format!("\n| `{oracle}` |")), "no row for {oracle}");
+    }
+}
