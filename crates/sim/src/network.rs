@@ -43,12 +43,6 @@ impl Network {
             late_max: Span::ZERO,
         }
     }
-
-    /// Whether it loses or copies nothing.
-    #[must_use]
-    pub fn is_reliable(&self) -> bool {
-        self.loss <= 0.0 && self.duplication <= 0.0 && self.late <= 0.0
-    }
 }
 
 /// One end of a message: where the peer is in the world's table, and what it is called.

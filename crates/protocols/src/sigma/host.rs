@@ -36,6 +36,11 @@ impl Desk {
         self.config.breaks(mutant)
     }
 
+    /// When it begins to vote, if it abstains.
+    pub(super) fn voting_at(&self, now: LocalTime) -> LocalTime {
+        if self.abstain_until > now { self.abstain_until } else { LocalTime::NEVER }
+    }
+
     /// Before the first vote: from here on the disk knows them all.
     pub(super) fn vouch(&mut self, cx: Cx<'_, '_>) {
         if self.config.durable && !self.disk_vouches {

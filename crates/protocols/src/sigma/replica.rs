@@ -242,9 +242,7 @@ impl Replica {
         }
         let next = if idle_at > now { idle_at } else { now + desk.config.limits.idle_after };
         let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, |owner| owner.lease_end(desk));
-        let voting_at =
-            if desk.abstain_until > now { desk.abstain_until } else { LocalTime::NEVER };
-        self.wake_at(cx, next.min(lease_end).min(voting_at));
+        self.wake_at(cx, next.min(lease_end).min(desk.voting_at(now)));
         true
     }
 
@@ -256,9 +254,7 @@ impl Replica {
     pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         let now = cx.now();
         self.used_at = now;
-        let voting_at =
-            if desk.abstain_until > now { desk.abstain_until } else { LocalTime::NEVER };
-        self.wake_at(cx, voting_at.min(now + desk.config.limits.idle_after));
+        self.wake_at(cx, desk.voting_at(now).min(now + desk.config.limits.idle_after));
     }
 
     /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
