@@ -7,6 +7,7 @@ use crate::name::Name;
 /// A peer of the swarm. Live drivers derive it from the peer's public key and refuse a second key
 /// with the same identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PeerId(pub u64);
 
 impl fmt::Display for PeerId {
@@ -18,6 +19,7 @@ impl fmt::Display for PeerId {
 /// One life of a peer: a new number, never used before, each time it starts. Only equality has a
 /// meaning; the clocks of two lives of a peer have nothing to do with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Incarnation(pub u64);
 
 impl fmt::Display for Incarnation {
@@ -28,10 +30,12 @@ impl fmt::Display for Incarnation {
 
 /// A call that a user of this peer made; the reply carries it back. Unique within an incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CallId(pub u64);
 
 /// A request as the whole swarm knows it. A client's next request, or its next life, is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RequestId {
     /// The peer that asks.
     pub client: PeerId,
@@ -49,6 +53,7 @@ impl fmt::Display for RequestId {
 
 /// One of the n logical replicas that guard a name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReplicaId {
     /// The name it guards.
     pub name: Name,
@@ -64,11 +69,13 @@ impl fmt::Display for ReplicaId {
 
 /// A place in the key space of the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Key(pub [u8; 32]);
 
 /// A fencing token: the resource refuses whoever shows a lower one than it has seen, or an equal one
 /// that another holder has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Token(pub u64);
 
 impl Token {

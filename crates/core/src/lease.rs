@@ -19,6 +19,7 @@ use crate::time::{LocalTime, Span, Stamp};
 
 /// A vote lent for a time, in the words of the host's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lease {
     /// When the host gave it, on the host's clock.
     pub given: Stamp,
@@ -28,6 +29,7 @@ pub struct Lease {
 
 /// "I heard, at `heard` on my clock, what you sent at `sent` on yours."
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Echo {
     /// The client's clock when it sent the message.
     pub sent: LocalTime,

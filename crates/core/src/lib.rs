@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`protocol`] (the contract), [`lock`] (what a lock protocol is asked and answers),
 //! [`lease`] (the arithmetic that makes leases safe without synchronised clocks), then the small
-//! types in [`name`], [`id`], [`time`] and the driver's [`timers`].
+//! types in [`name`], [`id`], [`time`], the driver's [`timers`], and [`report`], what people get to see.
 #![no_std]
 
 extern crate alloc;
@@ -19,6 +19,7 @@ pub mod lease;
 pub mod lock;
 pub mod name;
 pub mod protocol;
+pub mod report;
 pub mod time;
 pub mod timers;
 
@@ -27,5 +28,6 @@ pub use lease::{Echo, Lease, Margin};
 pub use lock::{Acquire, LockReply, LockRequest, Patience, Refusal};
 pub use name::{Name, NameError};
 pub use protocol::{Birth, Context, Effect, Input, Message, Protocol, Surroundings, View};
+pub use report::{HolderReport, Inspect, LocalReport, OwnerReport, ReplicaReport, VotesReport};
 pub use time::{LocalTime, Span, Stamp, WallTime};
 pub use timers::Timers;

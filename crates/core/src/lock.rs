@@ -9,7 +9,8 @@ use crate::time::{LocalTime, Span};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LockRequest {
     /// Get me this lock. Answered by `Granted`, `Busy`, `TimedOut`, `Cancelled` or `Refused`; after
-    /// `Granted`, further replies to the same call are `Extended` and `Lost`.
+    /// `Granted`, further replies to the same call are `Extended` and `Lost`. While it waits, any number
+    /// of `Queued`.
     Acquire(Acquire),
     /// I have left the critical section that call `held` let me into. Answered by `Released` if the
     /// lock was still held, else by `Refused(UnknownCall)`.
@@ -22,6 +23,13 @@ pub enum LockRequest {
     Cancel {
         /// The call that is waiting.
         call: CallId,
+    },
+    /// Whoever of this peer's users is inside must leave: an operator's wish. That user is told `Lost`
+    /// and the lock goes to the next. Answered by `Released`, or by `Refused(UnknownCall)` if none of
+    /// this peer's users is inside.
+    Evict {
+        /// Which lock.
+        name: Name,
     },
 }
 
@@ -56,6 +64,13 @@ pub enum LockReply {
         token: Option<Token>,
         /// When the right ends.
         deadline: LocalTime,
+    },
+    /// You are waiting; this may be said any number of times before you are in.
+    Queued {
+        /// How many are before you, as far as known.
+        ahead: u32,
+        /// When your turn will come, roughly.
+        wait: Span,
     },
     /// Renewal succeeded: you are in until `deadline`.
     Extended {

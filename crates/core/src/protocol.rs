@@ -1,7 +1,7 @@
 //! The contract of a protocol.
 //!
 //! ```text
-//!              Start, Receive, Fire, Request, PeerUp, PeerDown, ViewChanged
+//!              Start, Receive, Fire, Request, PeerUp, PeerDown, Leave, ViewChanged
 //!   driver  ──────────────────────────────────────────────────────────────►  protocol
 //!           ◄──────────────────────────────────────────────────────────────
 //!              Persist, Send, SetTimer, CancelTimer, Reply, Note
@@ -88,6 +88,9 @@ pub enum Input<P: Protocol> {
     PeerUp(PeerId),
     /// The driver cannot reach this peer. A hint: it may be alive and well.
     PeerDown(PeerId),
+    /// The peer is about to leave for good. Whoever hosts something hands it over; the driver's
+    /// [`Surroundings::host_of`] no longer names this peer.
+    Leave,
     /// The membership changed. Protocols with a fixed or agreed membership get the first view right
     /// after `Start`; others never see one.
     ViewChanged(View),
@@ -158,6 +161,19 @@ pub trait Surroundings {
     fn next_hop(&self, key: &Key) -> Option<PeerId>;
     /// The peer that hosts a replica, as far as this peer knows.
     fn host_of(&self, replica: &ReplicaId) -> Option<PeerId>;
+    /// Until when somebody else may have a vote out for a replica that this peer hosts and has no
+    /// memory of: a former host that is gone, or one that has not yet handed its replicas over.
+    /// `handed_over` says of a peer whether it has. Where hosting never moves: never.
+    fn inherited_until(
+        &self, _replica: &ReplicaId, _handed_over: &dyn Fn(PeerId) -> bool,
+    ) -> LocalTime {
+        LocalTime::MIN
+    }
+    /// Whether this peer sees enough of the swarm to vote; one that may be cut off from most of it
+    /// had better not.
+    fn may_vote(&self) -> bool {
+        true
+    }
 }
 
 /// The world as a protocol sees it during one input, and the collector of its effects.
@@ -204,6 +220,18 @@ impl<'a, P: Protocol> Context<'a, P> {
     #[must_use]
     pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
         self.surroundings.host_of(replica)
+    }
+    /// Until when somebody else may have a vote out for a replica this peer has no memory of.
+    #[must_use]
+    pub fn inherited_until(
+        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> bool,
+    ) -> LocalTime {
+        self.surroundings.inherited_until(replica, handed_over)
+    }
+    /// Whether this peer sees enough of the swarm to vote.
+    #[must_use]
+    pub fn may_vote(&self) -> bool {
+        self.surroundings.may_vote()
     }
 
     /// Emits [`Effect::Persist`].

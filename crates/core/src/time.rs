@@ -6,6 +6,7 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A length of time. All arithmetic saturates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Span(u64);
 
 impl Span {
@@ -84,6 +85,7 @@ impl fmt::Display for Span {
 
 /// A reading of a peer's own monotonic clock, which goes on through suspension and starts anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LocalTime(u64);
 
 impl LocalTime {
@@ -135,6 +137,7 @@ impl Sub<Span> for LocalTime {
 /// A reading of *another* peer's monotonic clock. It says nothing about here and now; two stamps of
 /// one incarnation can be subtracted, and [`crate::lease`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stamp(u64);
 
 impl Stamp {
@@ -153,6 +156,7 @@ impl Stamp {
 /// A reading of the wall clock, in microseconds since 1970. A hint: it may be wrong, differ between
 /// peers and jump. Good for ordering and for token floors, never for exclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WallTime(u64);
 
 impl WallTime {

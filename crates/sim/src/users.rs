@@ -224,7 +224,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             (LockReply::Busy, None) => self.record(What::Ended(request, Ending::Busy)),
             (LockReply::TimedOut, None) => self.record(What::Ended(request, Ending::TimedOut)),
             (LockReply::Cancelled, None) => self.record(What::Ended(request, Ending::Cancelled)),
-            (LockReply::Released | LockReply::Refused(_), _) => {}
+            (LockReply::Released | LockReply::Refused(_) | LockReply::Queued { .. }, _) => {}
             // A peer that wakes to a user who leaves says so first.
             (LockReply::Lost, None) => {}
         }

@@ -121,7 +121,7 @@ impl Protocol for Toy {
             }
             Input::PeerDown(peer) => self.tell(cx, format!("{peer} is down")),
             Input::PeerUp(peer) => self.tell(cx, format!("{peer} is up")),
-            Input::Request { .. } | Input::ViewChanged(_) => {}
+            Input::Request { .. } | Input::Leave | Input::ViewChanged(_) => {}
         }
     }
 }

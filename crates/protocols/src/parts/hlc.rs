@@ -10,6 +10,7 @@ const COUNTER_BITS: u32 = 20;
 
 /// A timestamp: milliseconds of the wall clock, then a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Hlc(u64);
 
 impl Hlc {

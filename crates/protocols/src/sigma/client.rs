@@ -85,6 +85,14 @@ impl Client {
                     cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
                 }
             }
+            LockRequest::Evict { name } => {
+                let inside = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
+                let Some(call) = self.attempts.iter().find(inside).map(|(call, _)| *call) else {
+                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+                };
+                self.finish(cx, call, Some(LockReply::Lost));
+                cx.reply(id, LockReply::Released);
+            }
         }
     }
 

@@ -143,7 +143,7 @@ impl Protocol for Literal {
             Input::Fire(LiteralTimer::Expire(replica)) => self.on_expire(cx, &replica),
             // A replica that lost its memory is as good as new to the paper.
             Input::Start { .. } => {}
-            Input::PeerUp(_) | Input::PeerDown(_) | Input::ViewChanged(_) => {}
+            Input::PeerUp(_) | Input::PeerDown(_) | Input::Leave | Input::ViewChanged(_) => {}
         }
     }
 }
@@ -160,6 +160,9 @@ impl Literal {
             LockRequest::Acquire(wish) => return self.request(cx, id, wish),
             LockRequest::Release { held } => (held, true, LockReply::Released),
             LockRequest::Cancel { call } => (call, false, LockReply::Cancelled),
+            LockRequest::Evict { .. } => {
+                return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+            }
         };
         let mine = |(_, w): &(&Name, &Wish)| w.call == call && w.deadline.is_some() == inside;
         match self.wishes.iter().find(mine).map(|(name, _)| name.clone()) {

@@ -24,6 +24,7 @@ use crate::parts::Hlc;
 
 /// A request and its place in the order of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ticket {
     /// When it was drawn: queues are in this order.
     pub order: Hlc,
@@ -39,6 +40,7 @@ impl fmt::Display for Ticket {
 
 /// One giving of a vote by one life of a host. Numbers grow within that life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct GrantId {
     /// The life of the host.
     pub life: Incarnation,
@@ -48,6 +50,7 @@ pub struct GrantId {
 
 /// A vote as its host describes it to its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Vote {
     /// Which grant it is.
     pub grant: GrantId,
@@ -59,6 +62,7 @@ pub struct Vote {
 
 /// What every message that asks something of a replica begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ask {
     /// The replica.
     pub replica: ReplicaId,
@@ -72,6 +76,7 @@ pub struct Ask {
 
 /// What a request that ends has to say of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Spent {
     /// It was never inside: what was proposed to it may be proposed again.
     Nothing,
@@ -83,6 +88,7 @@ pub enum Spent {
 
 /// A token that was shown to the user, and so must never be proposed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Used {
     /// The token.
     pub token: Token,
@@ -94,6 +100,7 @@ pub struct Used {
 
 /// A vote that its owner wants renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Claim {
     /// The replica that gave it.
     pub replica: ReplicaId,
@@ -107,6 +114,7 @@ pub struct Claim {
 
 /// What became of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Renewal {
     /// The call of the request, in the client's own numbering.
     pub call: CallId,
@@ -120,6 +128,7 @@ pub struct Renewal {
 
 /// What a host answers about one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Answer {
     /// The vote is yours.
     Yours {
@@ -147,6 +156,7 @@ pub enum Answer {
 
 /// What a replica has to say about a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Response {
     /// The replica.
     pub replica: ReplicaId,
@@ -166,6 +176,7 @@ pub struct Response {
 
 /// A message of Sigma.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Message {
     /// I want the lock. Idempotent: a retry is the same message.
     Request(Ask),

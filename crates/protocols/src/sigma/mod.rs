@@ -116,6 +116,7 @@ pub enum Timer {
 
 /// Where Sigma keeps what must survive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum DurableKey {
     /// As high as every token of every forgotten name. Its presence shows that every vote is on disk.
     Floor,
@@ -125,6 +126,7 @@ pub enum DurableKey {
 
 /// What Sigma keeps there.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durable {
     /// Under [`DurableKey::Floor`].
     Floor(Token),
@@ -222,7 +224,7 @@ impl Protocol for Sigma {
             Input::Fire(Timer::Replica(id)) => host.on_timer(cx, &id),
             Input::PeerUp(peer) => client.on_peer(cx, peer, true),
             Input::PeerDown(peer) => client.on_peer(cx, peer, false),
-            Input::ViewChanged(_) | Input::Start { .. } => {}
+            Input::Leave | Input::ViewChanged(_) | Input::Start { .. } => {}
         }
     }
 }

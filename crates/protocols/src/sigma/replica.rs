@@ -425,6 +425,7 @@ impl Replica {
 
 /// A replica as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Saved {
     owner: Option<(Ticket, Span, Token)>,
     tokens: Tokens,

@@ -8,6 +8,7 @@ use super::{Mutant, Sigma};
 
 /// A replica's memory of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Tokens {
     /// The highest token known to have been, or perhaps to have been, shown: the design's c_i.
     highest: Token,

@@ -38,7 +38,7 @@ use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Incarnation, Input, LocalTime, LockReply, LockRequest, Margin, Name,
-    PeerId, Protocol, ReplicaId, RequestId, Span,
+    PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
 };
 
 pub use self::message::{Answer, Bid, Body, Message, Verdict};
@@ -245,7 +245,7 @@ impl Protocol for Strawman {
             Input::Fire(Timer::Lapse(call)) => self.on_lapse(cx, call),
             Input::Fire(Timer::Sweep) => self.on_sweep(cx),
             Input::Receive { from, message } => self.on_message(cx, from, message),
-            Input::PeerUp(_) | Input::PeerDown(_) | Input::ViewChanged(_) => {}
+            Input::PeerUp(_) | Input::PeerDown(_) | Input::Leave | Input::ViewChanged(_) => {}
         }
     }
 }
@@ -305,6 +305,7 @@ impl Strawman {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_leave(cx, id, held),
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
+            LockRequest::Evict { .. } => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
         }
     }
 

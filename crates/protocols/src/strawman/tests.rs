@@ -124,6 +124,7 @@ impl Table {
         let word = |reply| match reply {
             LockReply::Granted { .. } => "granted",
             LockReply::Extended { .. } => "extended",
+            LockReply::Queued { .. } => "queued",
             LockReply::Lost => "lost",
             LockReply::Released => "released",
             LockReply::Busy => "busy",

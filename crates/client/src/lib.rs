@@ -1,0 +1,1 @@
+//! Distributed locks without coordination servers: the client library.

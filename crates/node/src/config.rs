@@ -1,0 +1,39 @@
+//! What a peer is told when it starts.
+
+use std::path::PathBuf;
+
+use libp2p::Multiaddr;
+use sigmalock_core::Span;
+use sigmalock_protocols::parts::Quorum;
+
+use crate::key::SwarmKey;
+pub use crate::link::Role;
+
+/// How a peer takes part in a swarm.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen. Without a swarm key only loopback addresses are accepted.
+    pub listen: Vec<Multiaddr>,
+    /// Peers to begin with; none: this peer founds a swarm, or finds one by mDNS.
+    pub join: Vec<Multiaddr>,
+    /// Where identity, votes, queues and token floors are kept. `None`: nowhere, the peer is ephemeral.
+    pub data: Option<PathBuf>,
+    /// The secret that all peers of the swarm share.
+    pub swarm_key: Option<SwarmKey>,
+    /// Whether it hosts replicas.
+    pub role: Role,
+    /// Replicas per name, and votes it takes to hold a lock. The same in the whole swarm.
+    pub quorum: Quorum,
+    /// The longest lease. The same in the whole swarm.
+    pub lease_max: Span,
+    /// How often in a row a lock is handed on among this peer's own users before the swarm's queue goes
+    /// first; the tokens of one grant. The same in the whole swarm.
+    pub hand_overs_max: u32,
+    /// Whether to look for peers on the local network.
+    pub mdns: bool,
+    /// Whether to reach, and be reached by, peers behind NAT by way of relays.
+    pub relay: bool,
+    /// Up to so many peers, every peer keeps a session with every other; above, only with those it
+    /// needs, found by Kademlia.
+    pub mesh_max: usize,
+}

@@ -1,0 +1,14 @@
+//! Live peers: the protocols of sigmalock on libp2p and tokio.
+//!
+//! ```text
+//!   api ──► Handle/Session ──► driver ──► protocol (the very type that the simulator runs)
+//!                                │ ▲
+//!                     store ◄────┤ └──── link ──── transport (libp2p: swarm, sessions, heartbeats)
+//! ```
+//!
+//! - [`handle`]: what the rest of the program sees of a peer.
+//! - `driver`: one task that owns the protocol, its timers and its effects, and does nothing else.
+//! - `store`: durable records, written in groups; what rests on them waits until they are on disk.
+//! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
+//! - `wire`: frames; `link`: what passes between transport and driver.
+//! - [`key`], [`identity`], `clock`: small things that a peer has.
