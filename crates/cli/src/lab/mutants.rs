@@ -8,7 +8,7 @@ use sigmalock_protocols::sigma::Mutant;
 use sigmalock_sim::lab::mutants::{hunt, oracle_for};
 
 use crate::args::SeedRuns;
-use crate::outcome::{Verdict, after_help};
+use crate::outcome::{Verdict, after_lab_help};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
@@ -17,7 +17,7 @@ use crate::table::{Align, Table};
 /// Each mutant is tortured until the oracle whose business it is objects, with a seed that the healthy
 /// protocol gets through. A mutant that gets through all its seeds is a hole in the oracles: exit code 1.
 #[derive(Debug, Args)]
-#[command(after_help = after_help(EXAMPLES))]
+#[command(after_help = after_lab_help(EXAMPLES))]
 pub(crate) struct Mutants {
     /// Only say which mutants there are
     #[arg(long)]

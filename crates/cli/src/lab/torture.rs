@@ -13,7 +13,7 @@ use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Protocols, SeedRuns};
-use crate::outcome::{BadParameters, Verdict, after_help, complain};
+use crate::outcome::{BadParameters, Verdict, after_lab_help, complain};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
@@ -24,7 +24,7 @@ use crate::table::{Align, Table};
 /// same history, whatever the number of jobs. The first violation ends the command with exit code 1
 /// and prints the line that replays it.
 #[derive(Debug, Args)]
-#[command(after_help = after_help(EXAMPLES))]
+#[command(after_help = after_lab_help(EXAMPLES))]
 pub(crate) struct Torture {
     /// Protocols, or `all`
     #[arg(long, value_name = "P[,P…]", default_value = "all", value_delimiter = ',')]

@@ -1,0 +1,7 @@
+//! Under construction.
+use clap::Args;
+use crate::outcome::Verdict;
+/// Placeholder
+#[derive(Debug, Args)]
+pub(crate) struct Node {}
+impl Node { pub(crate) fn run(&self) -> anyhow::Result<Verdict> { anyhow::bail!("not yet") } }
