@@ -1,0 +1,1 @@
+//! The resource's side: refusing holders that overslept.
