@@ -207,7 +207,7 @@ pub(crate) fn clients(text: &str) -> Result<NonZeroUsize, String> {
     count.ok_or_else(|| format!("this should be a whole number between 1 and {CLIENTS_MAX}"))
 }
 
-fn replica_count(text: &str) -> Result<u16, String> {
+pub(crate) fn replica_count(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| *count <= REPLICAS_MAX);
     count.ok_or_else(|| format!("this should be a whole number, at most {REPLICAS_MAX}"))
 }

@@ -11,6 +11,7 @@ mod parallel;
 mod process;
 mod progress;
 mod reach;
+mod swarm;
 mod table;
 mod words;
 

@@ -1,7 +1,0 @@
-//! Under construction.
-use clap::Args;
-use crate::outcome::Verdict;
-/// Placeholder
-#[derive(Debug, Args)]
-pub(crate) struct Demo {}
-impl Demo { pub(crate) fn run(&self) -> anyhow::Result<Verdict> { anyhow::bail!("not yet") } }
