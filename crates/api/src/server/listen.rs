@@ -60,6 +60,9 @@ pub enum BindError {
         /// The address.
         address: SocketAddr,
     },
+    /// The peer has stopped: there is nothing to serve.
+    #[error("the peer has stopped")]
+    Stopped,
     /// The address cannot be served.
     #[error("cannot serve {address}: {source}")]
     Tcp {

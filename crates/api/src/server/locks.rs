@@ -1,6 +1,5 @@
 //! The calls of the API.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,21 +8,24 @@ use sigmalock_node::report::{EvictError, EvictOutcome};
 use sigmalock_node::{Handle, SessionError, clock};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tonic::codegen::tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::connection::Via;
 use super::session::SessionStream;
+use super::watch::WatchStream;
 use super::{Activity, FIRST_WORD_TIMEOUT, ServerConfig, convert, until_stopped};
 use crate::v1::locks_server::Locks as LocksService;
 use crate::v1::session_request::Kind as Ask;
 use crate::{API_VERSION, v1};
 
 /// So many names are listed at once.
-const LIST_MAX: usize = 1_000;
+const LIST_MAX: usize = 10_000;
 
 /// So many round trips are timed at once.
 const ROUNDS_MAX: u32 = 10_000;
+
+/// What is said of a peer that is there no more.
+const STOPPED: &str = "this peer has stopped";
 
 /// A node, as the service that tonic calls.
 pub(super) struct Locks {
@@ -155,7 +157,8 @@ impl LocksService for Locks {
         &self, _: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::PeerStatus>, Status> {
         self.activity.touch();
-        Ok(Response::new(convert::status(self.handle.status().await)))
+        let status = self.handle.status().await.ok_or_else(|| Status::unavailable(STOPPED))?;
+        Ok(Response::new(convert::status(status)))
     }
 
     async fn measure(
@@ -176,12 +179,13 @@ impl LocksService for Locks {
         Ok(Response::new(v1::MeasureResponse { rtt_ns }))
     }
 
-    type WatchStream = Pin<Box<dyn Stream<Item = Result<v1::Lock, Status>> + Send>>;
+    type WatchStream = WatchStream;
 
     async fn watch(
         &self, request: Request<v1::WatchRequest>,
-    ) -> Result<Response<Self::WatchStream>, Status> {
-        let _ = request;
-        Err(Status::unimplemented("soon"))
+    ) -> Result<Response<WatchStream>, Status> {
+        let busy = self.activity.session();
+        let watch = self.handle.watch(name(&request.get_ref().name)?);
+        Ok(Response::new(WatchStream::new(watch, until_stopped(self.stopped.clone()), busy)))
     }
 }

@@ -10,6 +10,7 @@ mod convert;
 mod listen;
 mod locks;
 mod session;
+mod watch;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let activity = Arc::new(Activity::default());
         activity.touch();
-        let peer = handle.status().await.peer;
+        let peer = handle.status().await.ok_or(BindError::Stopped)?.peer;
         let locks = Locks::new(handle, peer, config, Arc::clone(&activity), stopped.clone());
         let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
         let ended = until_stopped(stopped);
