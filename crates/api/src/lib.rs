@@ -3,8 +3,8 @@
 //! `proto/sigmalock/v1/sigmalock.proto` is the definition and the documentation. [`v1`] is what it
 //! becomes in Rust; [`server`] (feature `server`) serves it for a [`sigmalock_node::Handle`].
 
-//cfg
-//pub mod server;
+#[cfg(feature = "server")]
+pub mod server;
 
 /// The version of the API. Clients and peers of different versions refuse each other.
 pub const API_VERSION: u32 = 1;

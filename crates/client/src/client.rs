@@ -17,8 +17,8 @@ use crate::report;
 use crate::session::Session;
 use crate::start::{self, Started};
 
-/// Reports may be longer than what is said in a session: 1,000 names of 255 bytes, and more.
-const REPORT_LEN_MAX: usize = 16 * MESSAGE_LEN_MAX;
+/// Reports are longer than what is said in a session: a list has up to 10,000 names.
+const REPORT_LEN_MAX: usize = 100 * MESSAGE_LEN_MAX;
 
 /// How to connect.
 #[derive(Debug, Clone, Default)]

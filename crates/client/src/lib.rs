@@ -36,6 +36,6 @@ pub use start::Started;
 /// What operators get to see: the shapes of the API, as they come from the peer.
 pub mod report {
     pub use sigmalock_api::v1::{
-        BreakResponse, Holder, Lock, LockSummary, Peer, PeerStatus, Replica, Votes, Waiter,
+        BreakResponse, Counter, Holder, Lock, LockSummary, Peer, PeerStatus, Replica, Waiter,
     };
 }

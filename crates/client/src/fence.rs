@@ -1,1 +1,0 @@
-//! The resource's side: refusing holders that overslept.
