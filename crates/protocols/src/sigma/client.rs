@@ -54,6 +54,10 @@ impl Client {
         }
     }
 
+    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.values()
+    }
+
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
         match request {
             LockRequest::Acquire(wish) => match self.refuse(id, &wish) {

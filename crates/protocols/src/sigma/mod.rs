@@ -69,6 +69,7 @@ mod client;
 mod config;
 mod guard;
 mod host;
+mod inspect;
 pub mod literal;
 pub mod message;
 mod mutant;

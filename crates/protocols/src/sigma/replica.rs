@@ -1,6 +1,9 @@
 //! One replica: who has its vote, who waits for it, and which token comes next.
 
-use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
+use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use sigmalock_core::{
+    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span, Token,
+};
 
 use super::host::Desk;
 use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
@@ -249,6 +252,22 @@ impl Replica {
     /// What it leaves behind when it is forgotten.
     pub(super) fn highest_token(&self) -> Token {
         self.tokens.highest()
+    }
+
+    pub(super) fn report(&self, desk: &Desk, now: LocalTime) -> ReplicaReport {
+        let owner = self.owner.as_ref().map(|owner| OwnerReport {
+            request: owner.ticket.request,
+            held_for: now.since(owner.since),
+            ends_in: owner.lease_end(desk).since(now),
+        });
+        ReplicaReport {
+            index: self.id.index,
+            owner,
+            waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
+            waiting: self.queue.len() as u32,
+            token: self.tokens.highest(),
+            abstains_for: desk.abstain_until.since(now),
+        }
     }
 
     pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
