@@ -70,11 +70,14 @@ impl Swarm {
             let client = Client::connect(&self.api(index)).await?;
             loop {
                 let status = client.status().await?;
-                if status.ready && status.peers_connected as usize + 1 >= self.members.len() {
+                if status.can_grant && status.peers_up as usize >= self.members.len() {
                     break;
                 }
                 if begin.elapsed() > patience {
-                    bail!("the peers did not find each other in {patience:?}: {}", status.notes.join("; "));
+                    bail!(
+                        "the peers did not find each other in {patience:?}: {} of {} are there; {}",
+                        status.peers_up, self.members.len(), status.why_not
+                    );
                 }
                 sleep(LOOK_EVERY).await;
             }

@@ -46,7 +46,9 @@ impl Break {
         if self.json {
             super::print_json(&broken)?;
         } else {
-            super::print(&format!("{}\n", broken.text))?;
+            let who = if broken.label.is_empty() { "whoever was inside" } else { &broken.label };
+            let name = self.name.as_str();
+            super::print(&format!("{name}: {who} at {} was told to leave\n", broken.peer))?;
         }
         Ok(Verdict::Holds)
     }

@@ -49,18 +49,6 @@ fn explain(lock: &report::Lock) -> String {
     holder(lock, &mut text);
     queue(lock, &mut text);
     hosts(lock, &mut text);
-    if let Some(votes) = &lock.votes {
-        let _ = writeln!(
-            text,
-            "A request of this peer waits: {} of the {} it needs are its own, others have {}, {} cannot be \
-             had now, and of {} it has not heard yet.",
-            words::count(votes.mine.into(), "vote"),
-            lock.quorum,
-            votes.theirs,
-            votes.nobody,
-            votes.unknown,
-        );
-    }
     text
 }
 
@@ -94,13 +82,17 @@ fn queue(lock: &report::Lock, text: &mut String) {
     let waiting = lock.waiting;
     let _ = match waiting {
         0 => writeln!(text, "Nobody waits for it."),
-        1 => writeln!(text, "1 waits for it:"),
-        _ => writeln!(text, "{waiting} wait for it, next first:"),
+        1 => writeln!(text, "One peer waits for it:"),
+        _ => writeln!(text, "{waiting} peers wait for it, next first:"),
     };
     for (place, waiter) in lock.waiters.iter().enumerate() {
-        let name = if waiter.label.is_empty() { &waiter.request } else { &waiter.label };
-        let here = if waiter.label.is_empty() { "" } else { ", at this peer" };
-        let _ = writeln!(text, "  {}. {name} ({}{here})", place + 1, waiter.peer);
+        let users = match waiter.labels.as_slice() {
+            [] => waiter.request.clone(),
+            labels => labels.join(", then "),
+        };
+        let more = (waiter.users as usize).saturating_sub(waiter.labels.len().max(1));
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let _ = writeln!(text, "  {}. at {}: {users}{more}", place + 1, waiter.peer);
     }
     let more = waiting.saturating_sub(u32::try_from(lock.waiters.len()).unwrap_or(u32::MAX));
     if more > 0 && !lock.waiters.is_empty() {
@@ -181,11 +173,11 @@ mod tests {
         held.holder = Some(Holder { peer: "p7".into(), label, votes: 3, token: 9, ..Holder::default() });
         held.waiting = 3;
         held.waiters =
-            vec![Waiter { peer: "p1".into(), request: "p1/4".into(), label: String::new() }];
+            vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];
         let words = explain(&held);
         assert!(words.starts_with("/x is held by run make (77) at p7 for "), "{words}");
         assert!(words.contains("with 3 of 3 votes (2 are needed) and token 9"), "{words}");
-        assert!(words.contains("  1. p1/4 (p1)\n  … and 2 more\n"), "{words}");
+        assert!(words.contains("  1. at p1: p1/4\n  … and 2 more\n"), "{words}");
     }
 
     #[test]

@@ -61,11 +61,12 @@ fn head(lock: &report::Lock) -> String {
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
 }
 
-/// A holder as people know it: its label, else its request.
+/// A holder as people know it: its label, if its peer told it.
 pub(crate) fn who(holder: &report::Holder) -> String {
-    let place = if holder.peer.is_empty() { String::new() } else { format!(" at {}", holder.peer) };
-    let name = if holder.label.is_empty() { &holder.request } else { &holder.label };
-    format!("{name}{place}")
+    match holder.label.as_str() {
+        "" => format!("a user of {}", holder.peer),
+        label => format!("{label} at {}", holder.peer),
+    }
 }
 
 fn replicas(lock: &report::Lock) -> Table<7> {

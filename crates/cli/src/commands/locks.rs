@@ -55,12 +55,15 @@ fn print_table(locks: &[LockSummary]) -> anyhow::Result<()> {
     let mut table =
         Table::new([left("name"), left("holder"), right("for"), right("waiting"), right("token")]);
     for lock in locks {
-        let nobody = lock.holder.is_empty();
-        let who = if lock.label.is_empty() { &lock.holder } else { &lock.label };
+        let who = match (lock.held, lock.label.as_str()) {
+            (false, _) => "-".to_owned(),
+            (true, "") => lock.peer.clone(),
+            (true, label) => format!("{label} at {}", lock.peer),
+        };
         table.row([
             lock.name.clone(),
-            if nobody { "-" } else { who }.to_owned(),
-            if nobody { "-".to_owned() } else { words::millis(lock.held_for_ms) },
+            who,
+            if lock.held { words::millis(lock.held_for_ms) } else { "-".to_owned() },
             lock.waiting.to_string(),
             lock.token.to_string(),
         ]);

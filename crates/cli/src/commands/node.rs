@@ -59,7 +59,7 @@ pub(crate) struct Node {
     swarm_key: Option<PathBuf>,
     /// How peers come to agree on who is there
     #[arg(long, value_name = "KIND", default_value = "open", value_parser = membership)]
-    membership: (),
+    membership: Membership,
     /// Replicas that guard each lock, the same in the whole swarm [default: 9]
     #[arg(long, value_name = "N", requires = "quorum", env = "SIGMALOCK_REPLICAS")]
     #[arg(hide_env_values = true, value_parser = args::replica_count)]
@@ -129,9 +129,16 @@ impl FromStr for Api {
     }
 }
 
-fn membership(text: &str) -> Result<(), String> {
+/// How peers come to agree on who is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Membership {
+    /// They need not: replicas are hosted by hash, and hosts without memory abstain.
+    Open,
+}
+
+fn membership(text: &str) -> Result<Membership, String> {
     match text {
-        "open" => Ok(()),
+        "open" => Ok(Membership::Open),
         "agreed" => Err("agreed membership does not exist yet; there is: open".to_owned()),
         _ => Err("there is no such kind of membership; there is: open".to_owned()),
     }
@@ -198,6 +205,7 @@ impl Node {
     }
 
     fn peer_config(&self) -> anyhow::Result<Config> {
+        let Membership::Open = self.membership;
         let swarm_key = self.swarm_key.as_deref().map(key::read).transpose()?;
         let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
         let quorum = Quorum::new(n, m)
@@ -240,7 +248,7 @@ impl Node {
         let unix = match &self.socket {
             Some(path) => path.clone(),
             None => {
-                place::runtime_dir()?;
+                place::runtime_dir().map_err(|why| Failure::no_peer(why.to_string()))?;
                 place::socket()?
             }
         };
@@ -277,7 +285,7 @@ impl Node {
             Ok(status) => status?,
             Err(_) => handle.status().await.context("the peer has stopped")?,
         };
-        let mut line = |words: String| complain(format_args!("sigmalock: {words}"));
+        let line = |words: String| complain(format_args!("sigmalock: {words}"));
         line(format!("peer {}", status.peer));
         for address in &status.listening {
             line(format!("listening at {address}"));

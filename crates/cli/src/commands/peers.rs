@@ -42,25 +42,16 @@ fn print_table(peers: &[report::Peer]) -> anyhow::Result<()> {
     let left = |title| (title, Align::Left);
     let mut table = Table::new([
         left("peer"),
-        left("state"),
-        ("for", Align::Right),
-        ("round trip", Align::Right),
         left("role"),
+        ("connected for", Align::Right),
         left("address"),
     ]);
     for peer in peers {
-        let state = match (peer.myself, peer.connected) {
-            (true, _) => "this one",
-            (false, true) => "connected",
-            (false, false) => "away",
-        };
-        let rtt = std::time::Duration::from_micros(peer.rtt_us);
+        let up_for = words::millis(peer.up_for_ms);
         table.row([
             peer.peer.clone(),
-            state.to_owned(),
-            words::millis(peer.since_ms),
-            if rtt.is_zero() { "-".to_owned() } else { words::time(rtt) },
             if peer.hosts { "host" } else { "client only" }.to_owned(),
+            if peer.is_self { "this one".to_owned() } else { up_for },
             peer.addresses.first().cloned().unwrap_or_default(),
         ]);
     }

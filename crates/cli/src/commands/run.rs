@@ -32,7 +32,7 @@ pub(crate) struct Run {
     names: Names,
     #[command(flatten)]
     wish: Wish,
-    /// When the lock is lost: how long from SIGTERM to SIGKILL, at most a quarter of the ttl
+    /// When the lock is lost: how long from SIGTERM to SIGKILL, at most a quarter of the lease
     #[arg(long, value_name = "D", default_value = "2s", value_parser = args::duration_or_zero)]
     kill_grace: Duration,
     #[command(flatten)]
@@ -79,11 +79,10 @@ impl Run {
         command.env("SIGMALOCK_NAME", self.names.joined());
         command.env("SIGMALOCK_TOKEN", tokens.join(","));
         let group = Group::spawn(&mut command)?;
-        let mut supervisor =
-            Supervisor::new(group, held, self.wish.ttl, self.kill_grace, has_terminal);
+        let mut supervisor = Supervisor::new(group, held, self.kill_grace, has_terminal);
         match supervisor.watch(&mut signals).await? {
             End::Ended(code) => {
-                if !supervisor.right.release().await {
+                if !supervisor.into_right().release().await {
                     return Err(self.lost("while the command ran").into());
                 }
                 Ok(Verdict::Like(code))

@@ -33,7 +33,7 @@ impl Status {
         } else {
             super::print(&describe(&status))?;
         }
-        Ok(if status.ready { Verdict::Holds } else { Verdict::Violated })
+        Ok(if status.can_grant { Verdict::Holds } else { Verdict::Violated })
     }
 }
 
@@ -41,26 +41,30 @@ fn describe(status: &PeerStatus) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
     line("peer", format!("{} (process {}, version {})", status.peer, status.pid, status.version));
-    line("can grant", if status.ready { "yes" } else { "no" }.to_owned());
-    for note in &status.notes {
-        line("", note.clone());
+    line("can grant", if status.can_grant { "yes" } else { "no" }.to_owned());
+    if !status.why_not.is_empty() {
+        line("", status.why_not.clone());
     }
     for address in &status.listening {
         line("listens at", address.clone());
     }
-    let key = if status.keyed { "with a swarm key" } else { "without a swarm key" };
-    let peers = words::count(u64::from(status.peers_connected), "other peer");
-    line("swarm", format!("{peers} connected, {key}"));
+    let key = match status.swarm.as_str() {
+        "" => "without a swarm key".to_owned(),
+        swarm => format!("with swarm key {swarm}"),
+    };
+    let others = words::count(u64::from(status.peers_up.saturating_sub(1)), "other peer");
+    line("swarm", format!("{others} connected, {key}"));
     let (m, n) = (status.quorum, status.replicas_total);
     let longest = words::millis(status.lease_max_ms);
     line("locks", format!("held by {m} of {n} votes, leases of at most {longest}"));
-    let role = if status.hosts { "hosts replicas" } else { "client only, hosts nothing" };
-    let memory = if status.durable { "votes on disk" } else { "votes in memory only" };
-    line("role", format!("{role}, {memory}"));
+    line("role", if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned());
+    let memory = if status.durable { status.data.clone() } else { "in memory only".to_owned() };
+    line("votes", memory);
     let sessions = words::count(u64::from(status.sessions), "session");
-    line("use", format!("{sessions}, {}", words::count(status.names, "name")));
-    let (sent, received) = (status.messages_sent, status.messages_received);
-    line("messages", format!("{sent} sent, {received} received"));
+    line("use", format!("{sessions}, {} held, {} waiting", status.held, status.waiting));
+    for refusal in &status.refusals {
+        line("refused", refusal.clone());
+    }
     line("up for", words::millis(status.uptime_ms));
     text
 }

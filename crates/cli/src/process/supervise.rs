@@ -63,23 +63,38 @@ pub(crate) enum End {
 
 /// A command under a lock.
 pub(crate) struct Supervisor<R> {
-    pub(crate) group: Group,
-    pub(crate) right: R,
-    /// How long the command has between SIGTERM and SIGKILL.
-    pub(crate) grace: Duration,
-    /// How long the dead have to be dead before the deadline.
-    pub(crate) reserve: Duration,
+    group: Group,
+    right: R,
+    grace_max: Duration,
     /// Whether the terminal was ours to give.
-    pub(crate) has_terminal: bool,
+    has_terminal: bool,
     /// The latest deadline heard of. It outlives the right: until then nobody else is let in.
     deadline_us: u64,
+    /// How long the right was to last when that was heard. At first it may be short, until the hosts
+    /// know that somebody is there.
+    lease: Duration,
 }
 
 impl<R: Right> Supervisor<R> {
-    /// `ttl` bounds the grace: an ordinary renewal must not look like the end.
-    pub(crate) fn new(group: Group, right: R, ttl: Duration, grace: Duration, tty: bool) -> Self {
-        let (grace, reserve) = (grace.min(ttl / 4), RESERVE_MAX.min(ttl / 20));
-        Self { group, right, grace, reserve, has_terminal: tty, deadline_us: 0 }
+    pub(crate) fn new(group: Group, right: R, grace: Duration, has_terminal: bool) -> Self {
+        let (deadline_us, lease) = (0, Duration::ZERO);
+        Self { group, right, grace_max: grace, has_terminal, deadline_us, lease }
+    }
+
+    /// How long the command has between SIGTERM and SIGKILL. A part of the lease: that a renewal is
+    /// due must not look like the end.
+    fn grace(&self) -> Duration {
+        self.grace_max.min(self.lease / 4)
+    }
+
+    /// How long the dead have to be dead before the deadline.
+    fn reserve(&self) -> Duration {
+        RESERVE_MAX.min(self.lease / 20)
+    }
+
+    /// The right, once the command has ended.
+    pub(crate) fn into_right(self) -> R {
+        self.right
     }
 
     /// Until the command has ended, or had to be put out.
@@ -93,9 +108,7 @@ impl<R: Right> Supervisor<R> {
 
     async fn watch_group(&mut self, signals: &mut Signals) -> io::Result<End> {
         loop {
-            let remaining = self.right.remaining();
-            self.deadline_us = self.deadline_us.max(now_us() + micros(remaining));
-            let spare = remaining.saturating_sub(self.grace + self.reserve);
+            let spare = self.spare();
             if spare.is_zero() {
                 return self.put_out().await;
             }
@@ -117,6 +130,17 @@ impl<R: Right> Supervisor<R> {
         }
     }
 
+    /// How long until the command has to be told to end, if nothing extends the right.
+    fn spare(&mut self) -> Duration {
+        let remaining = self.right.remaining();
+        let deadline_us = now_us() + micros(remaining);
+        // The clock is read twice, so an old deadline may seem to be a little later.
+        if deadline_us > self.deadline_us + 1_000 {
+            (self.deadline_us, self.lease) = (deadline_us, remaining);
+        }
+        remaining.saturating_sub(self.grace() + self.reserve())
+    }
+
     /// The user stopped the command: the shell wants to see this process stop as well. When it goes on,
     /// the command does, if the lock is still held.
     async fn stop_too(&mut self) {
@@ -126,7 +150,7 @@ impl<R: Right> Supervisor<R> {
         // Fails for no process of our own.
         let _ = kill_process(getpid(), Signal::STOP);
         sleep(CATCH_UP).await;
-        if self.right.remaining() > self.grace + self.reserve {
+        if !self.spare().is_zero() {
             if terminal::belongs_to(getpgrp()) {
                 terminal::give_to(self.group.id());
             }
@@ -137,8 +161,8 @@ impl<R: Right> Supervisor<R> {
     /// Nobody of the group is left when this ends, and the deadline has not come, unless this process
     /// slept.
     async fn put_out(&mut self) -> io::Result<End> {
-        let latest_us = self.deadline_us.saturating_sub(micros(self.reserve));
-        let until_us = latest_us.min(now_us() + micros(self.grace));
+        let latest_us = self.deadline_us.saturating_sub(micros(self.reserve()));
+        let until_us = latest_us.min(now_us() + micros(self.grace()));
         if now_us() < until_us {
             self.group.signal(Signal::TERM);
             // A stopped process would notice only when it goes on.

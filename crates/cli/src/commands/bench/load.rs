@@ -46,7 +46,7 @@ impl Load {
     pub(crate) async fn ping(&self, times: &mut Times, rounds: u32) -> anyhow::Result<()> {
         let client = &self.singles[0];
         let peers = client.peers().await?;
-        if let Some(other) = peers.iter().find(|peer| !peer.myself && peer.connected) {
+        if let Some(other) = peers.iter().find(|peer| !peer.is_self) {
             times.extend_ns(client.measure(other.peer.as_str(), rounds).await?);
         }
         Ok(())

@@ -32,8 +32,6 @@ pub(crate) struct Board {
 pub(crate) struct Peer {
     pub(crate) up: bool,
     pub(crate) since: Duration,
-    /// As its peers know it.
-    pub(crate) id: String,
     pub(crate) connected: u32,
     pub(crate) messages_per_s: u64,
     pub(crate) notes: String,

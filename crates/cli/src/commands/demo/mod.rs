@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 use sigmalock::Client;
+use sigmalock::report::PeerStatus;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use self::board::Board;
@@ -178,7 +179,10 @@ impl Show {
         match wish {
             Wish::Quit => {}
             Wish::Kill if up.is_empty() => {}
-            Wish::Kill => self.kill(up[self.chance.below(up.len())], "")?,
+            Wish::Kill => {
+                let peer = up[self.chance.below(up.len())];
+                self.kill(peer, "")?;
+            }
             Wish::KillHolder => {
                 let holders = self.stage.board().holders_peer();
                 if let Some(peer) = holders.filter(|peer| up.contains(peer)) {
@@ -258,15 +262,22 @@ async fn survey(stage: Stage, apis: Vec<String>) {
                 (clients[index], sent[index]) = (None, 0);
                 continue;
             };
-            let fresh = status.messages_sent.saturating_sub(sent[index]);
-            sent[index] = status.messages_sent;
+            let so_far = messages_sent(&status);
+            let fresh = so_far.saturating_sub(sent[index]);
+            sent[index] = so_far;
             messages += fresh;
             let mut board = stage.board();
             let peer = &mut board.peers[index];
             peer.messages_per_s = fresh;
-            peer.connected = status.peers_connected;
-            peer.notes = status.notes.first().cloned().unwrap_or_default();
+            peer.connected = status.peers_up.saturating_sub(1);
+            peer.notes = status.why_not;
         }
         stage.board().tick(messages);
     }
+}
+
+/// Messages that a peer has sent to others, of all kinds.
+fn messages_sent(status: &PeerStatus) -> u64 {
+    let sent = status.counters.iter().filter(|counter| counter.name.starts_with("sent."));
+    sent.map(|counter| counter.value).sum()
 }

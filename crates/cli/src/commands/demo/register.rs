@@ -23,7 +23,8 @@ impl Register {
     ) -> Result<(), String> {
         let cell = self.cells.entry(name.to_owned()).or_default();
         let before = cell.inside.replace((worker, right));
-        let highest = std::mem::replace(&mut cell.token, cell.token.max(token));
+        let highest = cell.token;
+        cell.token = highest.max(token);
         match before {
             // One whose right has ended is late to leave, and no witness.
             Some((other, right)) if !right.is_lost() => {

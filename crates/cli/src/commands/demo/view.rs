@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Cell, Padding, Paragraph, Row, Sparkline, Table};
 
-use super::board::{Board, State};
+use super::board::Board;
 use crate::words;
 
 /// A colour per peer; its workers have the same.
@@ -215,16 +215,10 @@ pub(crate) fn status_line(board: &Board) -> String {
     )
 }
 
-/// Whether somebody is inside, by letter.
-pub(crate) fn who(board: &Board, worker: usize) -> String {
-    let peer = number(board.workers[worker].peer);
-    let inside = matches!(board.workers[worker].state, State::Inside(_));
-    format!("worker {} at peer {peer}{}", letter(worker), if inside { "" } else { " (waiting)" })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::demo::board::State;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
