@@ -2,10 +2,12 @@
 
 pub mod alarm;
 pub mod hlc;
+pub mod mutants;
 pub mod quorum;
 pub mod tombstones;
 
 pub use alarm::Alarm;
 pub use hlc::{Hlc, HybridClock};
+pub use mutants::UnknownMutant;
 pub use quorum::{Quorum, QuorumError};
 pub use tombstones::Tombstones;
