@@ -383,6 +383,13 @@ impl Attempt {
         }
     }
 
+    /// Tells the user to leave; see [`Guard::evict`].
+    pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
+        if let Phase::Inside(guard) = &mut self.phase {
+            guard.evict(cx);
+        }
+    }
+
     pub(super) fn call(&self) -> CallId {
         self.ticket.request.call
     }

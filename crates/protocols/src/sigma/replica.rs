@@ -340,8 +340,9 @@ impl Replica {
     /// higher one, and says so, which saves the owner a SEAL.
     fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         let Some(owner) = &mut self.owner else { return };
-        if owner.vote.proposal <= self.tokens.highest() {
-            owner.vote.proposal = self.tokens.highest().next();
+        let above = desk.config.block_above(self.tokens.highest());
+        if owner.vote.proposal < above {
+            owner.vote.proposal = above;
             self.dirty = true;
             let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
             self.save(desk, cx);
