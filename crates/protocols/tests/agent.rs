@@ -241,7 +241,7 @@ fn a_peer_that_slept_past_the_deadline_tells_its_user_and_hands_nothing_over() {
     let mut town = Town::new(2, 4, 99);
     let (_, token) = entry(&town.ask(1, 1, FOREVER)).unwrap();
     town.ask(1, 2, FOREVER);
-    town.now = town.now + TTL * 2;
+    town.now += TTL * 2;
     let told = town.leave(1, 1);
     assert_eq!(told[..2], [(1, LockReply::Lost), (1_001, UNKNOWN)]);
     let (call, next) = entry(&town.pass(Span::from_secs(20))).or(entry(&told)).unwrap();
@@ -273,7 +273,7 @@ fn who_asks_for_another_lease_waits_for_a_grant_of_its_own() {
 
 #[test]
 fn those_who_wait_are_told_their_places_and_again_when_they_change() {
-    let mut town = Town::new(2, 9, 99);
+    let mut town = Town::new(3, 9, 99);
     town.ask(1, 1, FOREVER);
     town.ask(1, 2, FOREVER);
     assert_eq!(town.places(), [(2, 1)]);
@@ -281,4 +281,22 @@ fn those_who_wait_are_told_their_places_and_again_when_they_change() {
     assert_eq!(town.places(), [(3, 2)]);
     town.leave(1, 1);
     assert_eq!(town.places(), [(3, 1)]);
+    town.ask(2, 4, FOREVER);
+    assert_eq!(town.places(), [(4, 1)], "behind the request that stands for another peer");
+    town.ask(2, 5, FOREVER);
+    assert_eq!(town.places(), [(5, 2)]);
+}
+
+#[test]
+fn a_grant_that_is_not_renewed_is_handed_on_only_while_enough_of_it_is_left() {
+    let mut town = Town::new(2, 9, 99);
+    let (_, token) = entry(&town.ask(1, 1, FOREVER)).unwrap();
+    for call in 2..5 {
+        town.ask(1, call, FOREVER);
+    }
+    // No timer fires: this peer is busy, and its renewals do not leave.
+    town.now += Span::from_secs(7);
+    assert_eq!(entry(&town.leave(1, 1)), Some((2, token.plus(1))));
+    town.now += Span::from_secs(1);
+    assert_eq!(entry(&town.leave(1, 2)), Some((3, token.plus(9))), "a grant of its own");
 }

@@ -36,6 +36,8 @@ pub(super) struct Grant {
     /// The token of whoever is inside.
     pub(super) token: Option<Token>,
     pub(super) deadline: LocalTime,
+    /// How far off the deadline was when it was last set: a lease, or only a claim window.
+    pub(super) lent: Span,
     /// How many users were let in under it, that one included.
     pub(super) entries: u64,
 }

@@ -22,8 +22,8 @@
 //!
 //! # What it guarantees
 //!
-//! - Whatever the protocol inside guarantees. A user is let in only under a grant with more than a
-//!   quarter of its ttl left, and only when the one before has said that it is out.
+//! - Whatever the protocol inside guarantees. The lock is handed on only by a user that says that it is
+//!   out, and only while more than a quarter of what the swarm last lent is left.
 //! - Among the users of one peer: first come, first served. Between peers: one that waits is overtaken
 //!   by no more than `entries_per_grant` users of any other.
 //!

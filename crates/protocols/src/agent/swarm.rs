@@ -52,7 +52,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             self.forget(cx, before.call);
             self.asked.remove(&before.grant.call);
         }
-        self.let_in(cx, name, Grant { call, ttl, token, deadline, entries: 1 });
+        let lent = deadline.since(cx.now());
+        self.let_in(cx, name, Grant { call, ttl, token, deadline, lent, entries: 1 });
     }
 
     /// Lets the first that waits in.
@@ -73,6 +74,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         let inside = self.locks.get_mut(name).and_then(|local| local.inside.as_mut());
         if let Some(inside) = inside.filter(|inside| inside.grant.call == grant && !inside.lost) {
             inside.grant.deadline = deadline;
+            inside.grant.lent = deadline.since(cx.now());
             cx.reply(inside.call, LockReply::Extended { deadline });
         }
     }

@@ -76,7 +76,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         if next.is_none_or(|next| next.ttl != grant.ttl) {
             return false;
         }
-        let time_left = grant.deadline.since(cx.now()) > grant.ttl / 4
+        let time_left = grant.deadline.since(cx.now()) > grant.lent / 4
             || self.config.breaks(Mutant::HandsOverPastTheDeadline);
         let tokens_left = grant.entries < self.config.entries_per_grant
             || self.config.breaks(Mutant::NeverLetsGo);

@@ -86,7 +86,8 @@ impl Config {
 
     /// The last token of the first block that lies above this one.
     pub(super) fn block_above(&self, token: Token) -> Token {
-        token.plus(self.tokens_per_grant.max(1))
+        let tokens = if self.breaks(Mutant::OverlapsBlocks) { 1 } else { self.tokens_per_grant };
+        token.plus(tokens.max(1))
     }
 
     /// The first token of the block that ends with this one.
@@ -94,13 +95,17 @@ impl Config {
         Token(top.0.saturating_sub(self.tokens_per_grant.max(1) - 1))
     }
 
-    /// How long to wait before asking again, with so many ahead: the paper's T_w = T_CS · (P + ½), but
-    /// not all of it. Who asks only when its turn should have come finds out too late that a replica
+    /// When the turn comes of a waiter with so many ahead: the paper's T_w = T_CS · (P + ½).
+    pub(super) fn turn_in(&self, service: Span, ahead: u64) -> Span {
+        service * (2 * ahead + 1) / 2
+    }
+
+    /// How long to wait before asking again, with so many ahead: until the turn comes, but not all of
+    /// that. Who asks only when its turn should have come finds out too late that a replica
     /// has forgotten it; who asks at a fixed pace, among thousands, is a nuisance. So at most a quarter
     /// of the time that those ahead will take, each time, and `retry_max` if that is less.
     pub(super) fn ask_again_in(&self, service: Span, ahead: u64) -> Span {
-        let turn = service * (2 * ahead + 1) / 2;
-        turn.min(self.retry_max.max(service * ahead / 4))
+        self.turn_in(service, ahead).min(self.retry_max.max(service * ahead / 4))
     }
 
     /// Whether this build is to break that rule.

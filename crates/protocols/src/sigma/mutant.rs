@@ -45,6 +45,8 @@ mutants! {
     ForgetsTokenFloor = "forgets-token-floor",
     /// A host that forgot a name believes the first token it hears, however old.
     TrustsOldTokens = "trusts-old-tokens",
+    /// A host proposes one token more with each grant, though the winner may show a whole block.
+    OverlapsBlocks = "overlaps-blocks",
     /// A client whose patience ends goes away without a word to its user.
     EndsInSilence = "ends-in-silence",
     /// A client whose guard ends goes on as if it had not.

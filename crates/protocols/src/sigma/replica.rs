@@ -397,7 +397,10 @@ impl Replica {
                 let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(desk.abstain_until.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
-                (waiter.echo, Answer::Queued { owner, wait })
+                let ahead = place as u32 + u32::from(owner.is_some());
+                let turn = desk.config.turn_in(service, place as u64);
+                let turn = turn.max(desk.abstain_until.since(now));
+                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
             }
         };
         self.save(desk, cx);
