@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
+use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::parts::Placement;
 use sigmalock_protocols::sigma::{self, Sigma};
 use tokio::sync::mpsc;
@@ -142,7 +143,7 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
 struct Past {
     identity: Identity,
     store: Option<Store>,
-    birth: Birth<Sigma>,
+    birth: Birth<Lock>,
 }
 
 /// Who this peer is, and what it remembers.
@@ -154,10 +155,15 @@ fn recall(config: &Config) -> Result<Past, StartError> {
     std::fs::create_dir_all(dir).map_err(directory)?;
     let lived = Identity::exists(dir);
     let identity = Identity::load_or_create(dir)?;
-    let charter = Charter::open(identity.peer_id(), config.quorum, config.lease_max);
+    let charter = Charter::open(
+        identity.peer_id(),
+        config.quorum,
+        config.lease_max,
+        tokens_per_grant(config),
+    );
     let (store, records) = Store::open(dir, &charter)?;
     let birth = match records {
-        Some(records) => Birth::Recovered(understand::<Sigma>(dir, &records)?),
+        Some(records) => Birth::Recovered(understand::<Lock>(dir, &records)?),
         // An identity that has lived before may have made promises that are lost with its store.
         None if lived => Birth::Amnesiac,
         None => Birth::First,
@@ -181,13 +187,13 @@ struct Assembly<'a> {
     me: PeerInfo,
     incarnation: Incarnation,
     store: Option<Store>,
-    birth: Birth<Sigma>,
+    birth: Birth<Lock>,
     events: mpsc::Receiver<link::Event>,
     transport: mpsc::Sender<link::Command>,
 }
 
 impl Assembly<'_> {
-    fn assemble(self) -> Result<(Handle, Driver<Sigma>), StartError> {
+    fn assemble(self) -> Result<(Handle, Driver<Lock>), StartError> {
         let Self { config, me, incarnation, store, birth, events, transport } = self;
         let hosts = config.role == Role::Host;
         let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
@@ -223,15 +229,24 @@ impl Assembly<'_> {
     }
 }
 
-fn protocol(me: PeerId, config: &Config) -> Sigma {
+/// What live peers speak.
+type Lock = Agent<Sigma>;
+
+fn protocol(me: PeerId, config: &Config) -> Lock {
     let mut sigma = sigma::Config::new(config.quorum);
     sigma.lease_max = config.lease_max;
+    sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
-    Sigma::new(me, sigma)
+    Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))
 }
 
-impl Driven for Sigma {
+/// One for each user that is let in under a grant.
+fn tokens_per_grant(config: &Config) -> u64 {
+    u64::from(config.hand_overs_max.max(1))
+}
+
+impl Driven for Lock {
     fn hosted(&self) -> usize {
-        Self::hosted(self)
+        self.inner().hosted()
     }
 }

@@ -66,8 +66,8 @@ impl Connection {
     }
 }
 
-trait ReadWrite: AsyncRead + AsyncWrite {}
-impl<T: AsyncRead + AsyncWrite> ReadWrite for T {}
+trait ReadWrite: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> ReadWrite for T {}
 
 impl Connected for Connection {
     type ConnectInfo = Via;

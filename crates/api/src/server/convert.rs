@@ -17,7 +17,7 @@ pub(super) fn lock(report: LockReport) -> v1::Lock {
         replicas_total: count(report.n),
         quorum: count(report.m),
         holder: report.holder.map(holder),
-        replicas: report.replicas.into_iter().map(replica).collect(),
+        replicas: report.replicas.iter().map(replica).collect(),
         waiters: report.queue.into_iter().map(waiter).collect(),
         waiting: count(report.waiting),
         token,
@@ -46,7 +46,7 @@ fn waiter(waiter: Waiter) -> v1::Waiter {
     }
 }
 
-fn replica(replica: ReplicaView) -> v1::Replica {
+fn replica(replica: &ReplicaView) -> v1::Replica {
     v1::Replica {
         index: u32::from(replica.index) + 1,
         host: replica.host.map(|host| host.to_string()).unwrap_or_default(),

@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::connection::Via;
 use super::session::SessionStream;
-use super::watch::WatchStream;
+use super::watching::WatchStream;
 use super::{Activity, FIRST_WORD_TIMEOUT, ServerConfig, convert, until_stopped};
 use crate::v1::locks_server::Locks as LocksService;
 use crate::v1::session_request::Kind as Ask;

@@ -10,7 +10,7 @@ mod convert;
 mod listen;
 mod locks;
 mod session;
-mod watch;
+mod watching;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -88,8 +88,7 @@ impl Stream for SessionStream {
 fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
     match request.kind {
         Some(Ask::Acquire(acquire)) => {
-            let call = acquire.call;
-            let _ = session.acquire(call, wish(acquire)?);
+            let _ = session.acquire(acquire.call, wish(&acquire)?);
         }
         Some(Ask::Release(v1::Release { call })) => drop(session.release(call)),
         Some(Ask::Cancel(v1::Cancel { call })) => drop(session.cancel(call)),
@@ -104,7 +103,7 @@ fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
     Ok(())
 }
 
-fn wish(acquire: v1::Acquire) -> Result<Acquire, v1::Refused> {
+fn wish(acquire: &v1::Acquire) -> Result<Acquire, v1::Refused> {
     let call = acquire.call;
     match v1::Mode::try_from(acquire.mode) {
         Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => {}
