@@ -169,7 +169,10 @@ fn sentence(error: &clap::Error, in_lab: bool) -> String {
     // `--seeds <A..B>` as the parser knows it, `--seeds` as people type it; `<NAME>...` is NAME.
     let flag = |text: &str| {
         let word = text.split_whitespace().next().unwrap_or(text);
-        word.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).to_owned()
+        let word = word.trim_end_matches(',').trim_end_matches("...");
+        let inner = word.strip_prefix('<').and_then(|word| word.strip_suffix('>'));
+        let inner = inner.or_else(|| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
+        inner.unwrap_or(word).to_owned()
     };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();
     let value = context(ContextKind::InvalidValue).unwrap_or_default();

@@ -7,6 +7,31 @@ use common::sigmalock;
 
 const README: &str = include_str!("../../../README.md");
 
+/// All commands there are.
+const COMMANDS: &[&str] = &[
+    "",
+    "demo",
+    "run",
+    "lock",
+    "node",
+    "status",
+    "peers",
+    "locks",
+    "inspect",
+    "explain",
+    "break",
+    "key",
+    "key new",
+    "key show",
+    "bench",
+    "lab",
+    "lab torture",
+    "lab sweep",
+    "lab mutants",
+    "completions",
+    "man",
+];
+
 /// Every command line of the README that runs this binary, without its first words.
 fn command_lines() -> Vec<String> {
     let whole = README.replace("\\\n", " ");
@@ -40,8 +65,22 @@ fn every_command_and_flag_of_the_readme_is_in_the_help() {
 }
 
 #[test]
+fn the_help_lists_every_command() {
+    let help = sigmalock("--help").stdout;
+    let (_, listed) = help.split_once("Commands:\n").expect("a list of commands");
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    let lines = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    let listed: Vec<_> = lines.filter_map(|line| line.split_whitespace().next()).collect();
+    let known: Vec<_> = COMMANDS.iter().filter(|name| !name.is_empty() && !name.contains(' ')).collect();
+    for command in &known {
+        assert!(listed.contains(command), "{command}: {listed:?}");
+    }
+    assert_eq!(listed.len(), known.len() + 1, "all of them, and `help`: {listed:?}");
+}
+
+#[test]
 fn every_help_says_the_exit_codes_and_the_readme_says_the_same() {
-    for command in ["", "lab", "lab torture", "lab sweep", "lab mutants"] {
+    for command in COMMANDS {
         let help = sigmalock(&format!("{command} --help")).stdout;
         let codes = help.split_once("Exit codes:\n").map(|(_, codes)| codes);
         let codes = codes.unwrap_or_else(|| panic!("{command} --help says no exit codes"));
@@ -55,14 +94,16 @@ fn every_help_says_the_exit_codes_and_the_readme_says_the_same() {
 
 #[test]
 fn the_examples_of_the_help_are_good_command_lines() {
-    for command in ["lab torture", "lab sweep", "lab mutants"] {
+    for command in COMMANDS.iter().filter(|command| !["", "lab", "key"].contains(command)) {
         let help = sigmalock(&format!("{command} --help")).stdout;
         let examples: Vec<&str> =
             help.lines().filter_map(|line| line.trim().strip_prefix("sigmalock ")).collect();
         assert!(examples.len() >= 2, "{command}: {help}");
         for example in examples {
             // With `--help` at the end the line is parsed as far as the words before it.
-            assert_eq!(sigmalock(&format!("{example} --help")).code, Some(0), "{example}");
+            let ours = example.split(['|', '>']).next().unwrap_or_default();
+            let ours = ours.split(" -- ").next().unwrap_or_default();
+            assert_eq!(sigmalock(&format!("{ours} --help")).code, Some(0), "{example}");
         }
     }
 }

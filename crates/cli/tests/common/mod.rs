@@ -1,5 +1,9 @@
 //! Runs the real binary.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod machine;
+
 use std::process::{Command, Output};
 
 /// What a run of the command left behind.

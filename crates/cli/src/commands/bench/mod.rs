@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::swarm::{Kind, Swarm};
 use crate::table::{Align, Table};
 
-/// Measures real peers: latency, hand-off and throughput, beside a bare round trip of the same run
+/// Measures latency, hand-off and throughput of real peers
 ///
 /// Starts peers of its own on loopback, or uses those of --api. Everything is measured in turns, so that
 /// a slow moment of the machine hits all of it: round trips of a bare stream between two peers; the time

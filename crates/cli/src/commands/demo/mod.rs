@@ -23,7 +23,7 @@ use crate::process::signals::{ENDING, Signals};
 use crate::swarm::{Kind, Swarm};
 use crate::words;
 
-/// Five peers on this machine, workers that contend, and a live view: kill peers and watch it heal
+/// Shows five peers with contending workers, live: kill some and watch it heal
 ///
 /// Every peer is a process of its own. A fenced register outside the swarm watches that no two workers are
 /// ever inside the same lock, and that tokens only grow; if not, the exit code is 1. Without a terminal:

@@ -1,0 +1,247 @@
+//! `run` and `lock` with real processes, each on a fresh machine of its own.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::machine::{Machine, id, lives, pid_in, wait_until};
+use rustix::process::{Signal, kill_process};
+
+#[test]
+fn two_runs_on_a_fresh_machine_exclude_each_other() {
+    let machine = Machine::new();
+    let log = machine.file("log").display().to_string();
+    let script = format!("echo in >> {log}; sleep 0.3; echo out >> {log}");
+    let words = ["run", "/x", "--", "sh", "-c", &script];
+    let runs = [machine.spawn(&words), machine.spawn(&words), machine.spawn(&words)];
+    let mut started = 0;
+    for run in runs {
+        let ended = run.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        started += usize::from(String::from_utf8_lossy(&ended.stderr).contains("your own was started"));
+    }
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert_eq!(log, "in\nout\n".repeat(3), "nobody comes in before the other is out");
+    assert_eq!(started, 1, "one of them starts the peer, and says so");
+}
+
+#[test]
+fn the_command_sees_its_lock_and_its_exit_code_is_returned() {
+    let machine = Machine::new();
+    let show = "echo $SIGMALOCK_NAME $SIGMALOCK_TOKEN; exit 7";
+    let first = machine.run(&["run", "/b,/a,/b", "--", "sh", "-c", show]);
+    assert_eq!(first.code, Some(7), "{}", first.stderr);
+    let second = machine.run(&["run", "/a,/b", "--", "sh", "-c", show]);
+    let tokens = |line: &str| {
+        let tokens = line.trim().strip_prefix("/a,/b ").expect(line);
+        tokens.split(',').map(|token| token.parse().expect(line)).collect::<Vec<u64>>()
+    };
+    let (first, second) = (tokens(&first.stdout), tokens(&second.stdout));
+    assert_eq!((first.len(), second.len()), (2, 2));
+    assert!(first.iter().zip(&second).all(|(a, b)| a < b), "{first:?} {second:?}");
+    assert_eq!(second_stderr(&machine), "", "a peer that is there is not worth a word");
+    let killed = machine.run(&["run", "/a", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(killed.code, Some(128 + 9));
+    assert_eq!(machine.run(&["run", "/a", "--", "/nowhere/at-all"]).code, Some(127));
+}
+
+fn second_stderr(machine: &Machine) -> String {
+    machine.run(&["run", "/a", "--", "true"]).stderr
+}
+
+#[test]
+fn who_does_not_want_to_wait_is_told_75() {
+    let machine = Machine::new();
+    let inside = machine.file("inside");
+    let script = format!("touch {}; sleep 60", inside.display());
+    let mut holder = machine.spawn(&["run", "/x", "--", "sh", "-c", &script]);
+    wait_until("the holder is inside", || inside.exists());
+    let tried = machine.run(&["run", "/x", "--try", "--", "true"]);
+    assert_eq!((tried.code, tried.stderr.lines().count()), (Some(75), 1), "{}", tried.stderr);
+    let begin = Instant::now();
+    let waited = machine.run(&["run", "/x", "--wait", "500ms", "--", "true"]);
+    assert_eq!(waited.code, Some(75), "{}", waited.stderr);
+    assert!(begin.elapsed() >= Duration::from_millis(500));
+    // None of several names is held when one cannot be had.
+    assert_eq!(machine.run(&["run", "/w,/x", "--try", "--", "true"]).code, Some(75));
+    assert_eq!(machine.run(&["run", "/w", "--try", "--", "true"]).code, Some(0));
+    kill_process(id(&holder), Signal::TERM).expect("it lives");
+    assert_eq!(holder.wait().expect("it ends").code(), Some(128 + 15), "as its command ended");
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(0), "the lock is free");
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let machine = Machine::new();
+    for (signal, word) in [(Signal::USR1, "USR1"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
+        let ready = machine.file(word);
+        let trap = format!("trap 'exit 42' {word}; touch {}; while :; do sleep 0.05; done", ready.display());
+        let mut run = machine.spawn(&["run", "/x", "--", "sh", "-c", &trap]);
+        wait_until("the trap is set", || ready.exists());
+        kill_process(id(&run), signal).expect("it lives");
+        assert_eq!(run.wait().expect("it ends").code(), Some(42), "{word}");
+    }
+}
+
+#[test]
+fn a_signal_while_waiting_ends_the_wait() {
+    let machine = Machine::new();
+    let inside = machine.file("inside");
+    let script = format!("touch {}; sleep 60", inside.display());
+    let mut holder = machine.spawn(&["run", "/x", "--", "sh", "-c", &script]);
+    wait_until("the holder is inside", || inside.exists());
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut waiter = machine.spawn(&["run", "/x", "--", "true"]);
+        std::thread::sleep(Duration::from_millis(300));
+        kill_process(id(&waiter), signal).expect("it waits");
+        assert_eq!(waiter.wait().expect("it ends").code(), Some(code));
+    }
+    kill_process(id(&holder), Signal::KILL).expect("it lives");
+    holder.wait().expect("it ends");
+}
+
+#[test]
+fn when_the_peer_dies_the_command_is_ended_before_the_lease_is() {
+    let machine = Machine::new();
+    let (pid, late) = (machine.file("pid"), machine.file("late"));
+    // It does not listen to SIGTERM, and has a child that does not either.
+    let script = format!(
+        "trap '' TERM; sh -c 'sleep 60; touch {}' & echo $! > {}; wait; wait",
+        late.display(),
+        pid.display()
+    );
+    let mut run = machine.spawn(&["run", "/x", "--ttl", "4s", "--kill-grace", "500ms", "--", "sh", "-c", &script]);
+    let child = pid_in(&pid);
+    kill_process(machine.peer().expect("a peer"), Signal::KILL).expect("it lives");
+    let begin = Instant::now();
+    assert_eq!(run.wait().expect("it ends").code(), Some(76));
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    assert!(!lives(child), "the whole group is gone");
+}
+
+#[test]
+fn a_killed_run_leaves_no_command_behind() {
+    let machine = Machine::new();
+    let pid = machine.file("pid");
+    let script = format!("echo $$ > {}; exec sleep 60", pid.display());
+    let mut run = machine.spawn(&["run", "/x", "--", "sh", "-c", &script]);
+    let command = pid_in(&pid);
+    kill_process(id(&run), Signal::KILL).expect("it lives");
+    run.wait().expect("it ends");
+    wait_until("the command is gone", || !lives(command));
+    let next = machine.run(&["run", "/x", "--wait", "5s", "--", "true"]);
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+}
+
+#[test]
+fn what_a_killed_run_could_not_end_keeps_the_lock() {
+    let machine = Machine::new();
+    let pid = machine.file("pid");
+    // The command dies with `run`; what it started does not, and still has the session.
+    let script = format!("sleep 60 & echo $! > {}; wait", pid.display());
+    let mut run = machine.command(&["run", "/x", "--", "sh", "-c", &script]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let left = pid_in(&pid);
+    kill_process(id(&run), Signal::KILL).expect("it lives");
+    run.wait().expect("it ends");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(lives(left));
+    assert_eq!(machine.run(&["run", "/x", "--wait", "1s", "--", "true"]).code, Some(75));
+    kill_process(left, Signal::KILL).expect("it lives");
+    assert_eq!(machine.run(&["run", "/x", "--wait", "10s", "--", "true"]).code, Some(0));
+}
+
+#[test]
+fn lock_holds_until_stdin_closes() {
+    let machine = Machine::new();
+    let mut lock = machine.command(&["lock", "/x", "--json"]);
+    let mut lock = lock.stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(lock.stdout.take().expect("piped")).lines();
+    let held: serde_json::Value =
+        serde_json::from_str(&lines.next().expect("a line").expect("readable")).expect("JSON");
+    assert_eq!((&held["event"], &held["name"]), (&"held".into(), &"/x".into()));
+    assert!(held["token"].as_u64() > Some(0), "{held}");
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
+    let mut stdin = lock.stdin.take().expect("piped");
+    stdin.write_all(b"nobody listens\n").expect("it reads");
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
+    drop(stdin);
+    assert_eq!(lock.wait().expect("it ends").code(), Some(0));
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(0));
+}
+
+#[test]
+fn a_broken_lock_is_lost_and_passes_on() {
+    let machine = Machine::new();
+    let mut lock = machine.command(&["lock", "/x"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(lock.stdout.take().expect("piped")).lines();
+    lines.next().expect("a token").expect("readable");
+    let explained = machine.run(&["explain", "/x"]);
+    assert!(explained.stdout.starts_with("/x is held by lock ("), "{}", explained.stdout);
+    let listed = machine.run(&["locks", "/x", "--json"]).stdout;
+    assert!(listed.contains("\"held\":true"), "{listed}");
+    let broken = machine.run(&["break", "/x", "--yes"]);
+    assert_eq!(broken.code, Some(0), "{}", broken.stderr);
+    assert_eq!(lines.next().expect("a line").expect("readable"), "lost");
+    assert_eq!(lock.wait().expect("it ends").code(), Some(76));
+    assert_eq!(machine.run(&["run", "/x", "--wait", "5s", "--", "true"]).code, Some(0));
+    let again = machine.run(&["break", "/x", "--yes"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(1), "sigmalock: /x: nobody holds that lock\n"));
+}
+
+#[test]
+fn those_who_only_look_start_no_peer() {
+    let machine = Machine::new();
+    for words in [&["status"][..], &["locks"], &["peers"], &["inspect", "/x"], &["explain", "/x"], &["break", "/x", "--yes"]] {
+        // Somebody else may be at the usual port of this machine.
+        let ran = machine.command(words).env("SIGMALOCK_API", "unix:/nowhere/peer.sock").output();
+        let ran = ran.expect("it ends");
+        assert_eq!(ran.status.code(), Some(69), "{words:?}");
+        assert_eq!(String::from_utf8_lossy(&ran.stderr).lines().count(), 1, "{words:?}");
+    }
+    assert!(!machine.file("run/sigmalock/peer.sock").exists());
+}
+
+#[test]
+fn a_peer_leaves_when_it_is_told_to_or_idle() {
+    let machine = Machine::new();
+    let socket = machine.file("peer.sock").display().to_string();
+    let words = ["node", "--ephemeral", "--api", "none", "--socket", &socket];
+    let mut told = machine.spawn(&words);
+    wait_until("it serves", || machine.file("peer.sock").exists());
+    kill_process(id(&told), Signal::TERM).expect("it lives");
+    assert_eq!(told.wait().expect("it ends").code(), Some(0));
+    let idle = machine.spawn(&[&words[..], &["--idle-exit", "500ms"]].concat());
+    let ended = idle.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(said.contains("no swarm key: listening on loopback only"), "{said}");
+}
+
+#[test]
+fn settings_come_from_flags_else_environment_else_file() {
+    let machine = Machine::new();
+    let config = machine.file(".config/sigmalock/config.toml");
+    std::fs::create_dir_all(config.parent().expect("a parent")).expect("a directory");
+    let say = |text: &str| std::fs::write(&config, text).expect("written");
+    say("[run]\nttl = \"1 parsec\"\n");
+    let ran = machine.run(&["run", "/x", "--", "true"]);
+    assert_eq!(ran.code, Some(64), "the file is heard: {}", ran.stderr);
+    let ran = machine.run(&["run", "/x", "--ttl", "5s", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "a flag outdoes it: {}", ran.stderr);
+    let mut ran = machine.command(&["run", "/x", "--", "true"]);
+    assert_eq!(ran.env("SIGMALOCK_TTL", "5s").output().expect("it ends").status.code(), Some(0));
+    for (text, sentence) in [
+        ("[run]\nspeed = 1\n", "[run] has no `speed`"),
+        ("[walk]\n", "there is no command `walk`"),
+        ("run = 1\n", "`run` should be a table, `[run]`"),
+        ("[run]\nttl = 1979-05-27\n", "[run] ttl: this should be a text, a number, true, false, or a list of these"),
+    ] {
+        say(text);
+        let ran = machine.run(&["run", "/x", "--", "true"]);
+        assert_eq!(ran.stderr, format!("sigmalock: {}: {sentence}\n", config.display()));
+        assert_eq!(ran.code, Some(64));
+    }
+}

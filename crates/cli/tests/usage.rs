@@ -1,0 +1,103 @@
+//! Bad command lines of everything but `lab`: one clear sentence on stderr, nothing on stdout, and exit
+//! code 64.
+
+mod common;
+
+use common::sigmalock;
+
+/// Every line, and the sentence it is answered with.
+const BAD: &[(&str, &str)] = &[
+    ("", "a command is missing; `sigmalock --help` lists them"),
+    ("lap", "there is no command `lap`; did you mean `lab`?"),
+    ("zebra", "there is no command `zebra`; `sigmalock --help` lists them"),
+    ("run", "NAME[,NAME…] is missing"),
+    ("run /a", "CMD is missing"),
+    ("run /a --", "CMD is missing"),
+    ("run a//b -- true", "NAME[,NAME…] a//b: a lock name has no empty path segment, this one has one at byte 2"),
+    ("run /a --try --wait 1s -- true", "--try and --wait exclude each other"),
+    ("run /a --ttl 0s -- true", "--ttl 0s: this duration must be longer than nothing"),
+    ("run /a --ttl 10 -- true", "--ttl 10: a duration is a number with a unit, such as 100ms, 10s or 5m"),
+    ("run /a --wait -- true", "--wait needs a value"),
+    ("run /a --api nowhere -- true", "\"nowhere\" is no address of a peer: write HOST:PORT or unix:PATH"),
+    ("lock", "NAME is missing"),
+    ("lock ../a", "NAME ../a: a lock name has no `.` or `..` segment, this one has one at byte 0"),
+    ("locks --limit 0", "--limit 0: this should be a whole number between 1 and 1000"),
+    ("inspect", "NAME is missing"),
+    ("explain /a /b", "there is no `/b` here"),
+    ("break /a", "break interrupts whoever holds the lock: say --yes if that is meant"),
+    ("status --api x:0", "\"x:0\" is no address of a peer: write HOST:PORT or unix:PATH"),
+    ("key", "a command is missing; `sigmalock --help` lists them"),
+    ("key new", "FILE is missing"),
+    ("node --membership agreed", "--membership agreed: agreed membership does not exist yet; there is: open"),
+    ("node --membership none", "--membership none: there is no such kind of membership; there is: open"),
+    ("node --replicas 5", "--quorum is missing"),
+    (
+        "node --replicas 4 --quorum 2",
+        "--replicas 4 --quorum 2: a quorum of 2 of 4 replicas is not more than half, so two clients could win at once",
+    ),
+    ("node --data d --ephemeral", "--data and --ephemeral exclude each other"),
+    ("node --found --join 1.2.3.4:5", "--found and --join exclude each other"),
+    (
+        "node --join 1.2.3.4",
+        "--join 1.2.3.4: an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421",
+    ),
+    (
+        "node --listen /nonsense",
+        "--listen /nonsense: this is no multiaddress, such as /ip4/192.0.2.7/tcp/7421",
+    ),
+    ("node --api 7420", "--api 7420: this should be an IP address and a port, or none"),
+    ("node --log loud", "--log loud: this should be off, error, warn, info, debug or trace"),
+    ("demo --peers 0", "--peers 0: this should be a whole number between 1 and 20"),
+    ("demo --seconds 0", "--seconds 0: this should be a whole number of seconds, at most a day"),
+    ("bench --clients 0", "--clients 0: this should be a whole number between 1 and 4096"),
+    ("completions tcl", "SHELL tcl: there are: bash, elvish, fish, powershell, zsh"),
+];
+
+#[test]
+fn every_bad_command_line_gets_its_sentence_and_exit_code_64() {
+    for (line, sentence) in BAD {
+        let ran = sigmalock(line);
+        assert_eq!(ran.stderr, format!("sigmalock: {sentence}\n"), "sigmalock {line}");
+        assert_eq!(ran.code, Some(64), "sigmalock {line}");
+        assert_eq!(ran.stdout, "", "sigmalock {line}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ran = sigmalock(&format!("completions {shell}"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        for word in ["kill-grace", "explain", "torture"] {
+            assert!(ran.stdout.contains(word), "{shell}: no {word}");
+        }
+    }
+    let page = sigmalock("man").stdout;
+    assert!(page.contains(".TH sigmalock 1") && page.contains("explain"), "{page}");
+    let dir = tempfile::tempdir().expect("a directory");
+    let pages = dir.path().join("man1");
+    let ran = sigmalock(&format!("man {}", pages.display()));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    for page in ["sigmalock.1", "sigmalock-run.1", "sigmalock-key-new.1"] {
+        assert!(pages.join(page).exists(), "no {page}");
+    }
+}
+
+#[test]
+fn a_key_is_made_once_and_shown_by_its_id_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("swarm.key").display().to_string();
+    let made = sigmalock(&format!("key new {file}"));
+    assert_eq!((made.code, made.stderr.as_str()), (Some(0), ""));
+    let shown = sigmalock(&format!("key show {file}"));
+    assert_eq!(shown.stdout, made.stdout);
+    let secret = std::fs::read_to_string(&file).expect("a key");
+    assert!(!secret.contains(shown.stdout.trim()), "the id is no part of the secret");
+    let json = sigmalock(&format!("key show {file} --json")).stdout;
+    assert_eq!(json, format!("{{\"id\":\"{}\"}}\n", shown.stdout.trim()));
+    let again = sigmalock(&format!("key new {file}"));
+    assert_eq!(again.code, Some(1));
+    assert_eq!(std::fs::read_to_string(&file).expect("a key"), secret, "it is left as it is");
+    let missing = sigmalock("key show /nowhere/swarm.key");
+    assert_eq!((missing.code, missing.stderr.lines().count()), (Some(1), 1), "{}", missing.stderr);
+}
