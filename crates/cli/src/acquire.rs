@@ -95,7 +95,11 @@ impl Right for Held {
         let mut losses: Vec<_> = self.0.iter().map(|guard| Box::pin(guard.lost())).collect();
         std::future::poll_fn(|cx| {
             let mut ready = losses.iter_mut().map(|loss| loss.as_mut().poll(cx).is_ready());
-            if ready.any(|ready| ready) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if ready.any(|ready| ready) {
+                std::task::Poll::Ready(())
+            } else {
+                std::task::Poll::Pending
+            }
         })
         .await;
     }

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, break_lock, child, completions, demo, explain, inspect, key, lock, locks, man, node, peers,
-    run, status,
+    bench, break_lock, child, completions, demo, explain, inspect, key, lock, locks, man, node,
+    peers, run, status,
 };
 use crate::lab::Lab;
 use crate::outcome::{ALL_EXIT_CODES, LAB_EXIT_CODES, Verdict};

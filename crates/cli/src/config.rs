@@ -117,7 +117,9 @@ fn with_defaults(given: &ArgMatches, path: &Path, file: &Table) -> Result<Comman
 /// The flag of that name that a file may set.
 fn setting(command: &Command, key: &str) -> Option<String> {
     let mut flags = command.get_arguments().filter(|arg| arg.get_long() == Some(key));
-    let arg = flags.next().filter(|arg| !matches!(key, "config" | "help" | "version") && !arg.is_hide_set())?;
+    let arg = flags
+        .next()
+        .filter(|arg| !matches!(key, "config" | "help" | "version") && !arg.is_hide_set())?;
     Some(arg.get_id().to_string())
 }
 

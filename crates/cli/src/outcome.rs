@@ -171,7 +171,8 @@ fn sentence(error: &clap::Error, in_lab: bool) -> String {
         let word = text.split_whitespace().next().unwrap_or(text);
         let word = word.trim_end_matches(',').trim_end_matches("...");
         let inner = word.strip_prefix('<').and_then(|word| word.strip_suffix('>'));
-        let inner = inner.or_else(|| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
+        let inner =
+            inner.or_else(|| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
         inner.unwrap_or(word).to_owned()
     };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();

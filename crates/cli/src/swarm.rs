@@ -76,7 +76,9 @@ impl Swarm {
                 if begin.elapsed() > patience {
                     bail!(
                         "the peers did not find each other in {patience:?}: {} of {} are there; {}",
-                        status.peers_up, self.members.len(), status.why_not
+                        status.peers_up,
+                        self.members.len(),
+                        status.why_not
                     );
                 }
                 sleep(LOOK_EVERY).await;
@@ -88,6 +90,16 @@ impl Swarm {
     /// Where clients find a peer.
     pub(crate) fn api(&self, index: usize) -> String {
         format!("unix:{}", self.socket(index).display())
+    }
+
+    /// How many peers there are, dead or alive.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether a peer has told where it listens.
+    pub(crate) fn is_known(&self, index: usize) -> bool {
+        self.members[index].address.is_some()
     }
 
     pub(crate) fn is_up(&self, index: usize) -> bool {
@@ -121,9 +133,10 @@ impl Swarm {
         let mut words: Vec<OsString> = vec![std::env::current_exe()?.into(), "node".into()];
         words.extend(["--listen", "/ip4/127.0.0.1/tcp/0", "--api", "none"].map(Into::into));
         words.extend(["--socket".into(), self.socket(index).into()]);
-        match self.kind.durable {
-            true => words.extend(["--data".into(), self.dir.path().join(format!("{index}")).into()]),
-            false => words.push("--ephemeral".into()),
+        if self.kind.durable {
+            words.extend(["--data".into(), self.dir.path().join(index.to_string()).into()]);
+        } else {
+            words.push("--ephemeral".into());
         }
         if let Some(lease_max) = self.kind.lease_max {
             words.extend(["--lease-max", lease_max].map(Into::into));
@@ -160,7 +173,8 @@ impl Swarm {
                 self.members[index].address = Some(address.clone());
                 return Ok(());
             }
-            let ended = self.members[index].group.as_mut().is_none_or(|g| g.is_gone().unwrap_or(true));
+            let ended =
+                self.members[index].group.as_mut().is_none_or(|g| g.is_gone().unwrap_or(true));
             if ended || begin.elapsed() > START_TIMEOUT {
                 let words = std::fs::read_to_string(self.log(index)).unwrap_or_default();
                 let last = words.lines().last().unwrap_or("it said nothing").to_owned();

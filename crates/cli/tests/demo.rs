@@ -11,7 +11,8 @@ use serde_json::Value;
 fn peers_of(temp: &std::path::Path) -> Vec<String> {
     let marker = temp.display().to_string();
     let all = std::fs::read_dir("/proc").expect("a list of processes");
-    let lines = all.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("cmdline")).ok());
+    let lines =
+        all.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("cmdline")).ok());
     lines.filter(|line| line.contains(&marker)).collect()
 }
 
@@ -61,7 +62,17 @@ fn an_interrupted_demonstration_leaves_nothing_behind() {
 fn a_benchmark_measures_everything_it_promises() {
     let machine = Machine::new();
     let begin = std::time::Instant::now();
-    let ran = machine.run(&["bench", "--peers", "3", "--clients", "4", "--seconds", "1", "--durable", "--json"]);
+    let ran = machine.run(&[
+        "bench",
+        "--peers",
+        "3",
+        "--clients",
+        "4",
+        "--seconds",
+        "1",
+        "--durable",
+        "--json",
+    ]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(begin.elapsed() < 3 * PATIENCE);
     let report: Value = serde_json::from_str(&ran.stdout).expect("one object");
@@ -69,7 +80,8 @@ fn a_benchmark_measures_everything_it_promises() {
         let (p50, p99) = (report[times]["p50_us"].as_f64(), report[times]["p99_us"].as_f64());
         assert!(p50 > Some(0.0) && p99 >= p50, "{times}: {report}");
     }
-    let number = |name: &str| report[name].as_f64().unwrap_or_else(|| panic!("no {name}: {report}"));
+    let number =
+        |name: &str| report[name].as_f64().unwrap_or_else(|| panic!("no {name}: {report}"));
     assert!(number("cycles_per_s") > 10.0 && number("durable_cycles_per_s") > 1.0, "{report}");
     let ratio = number("durable_cycles_per_s") / number("cycles_per_s");
     assert!((number("durable_over_ephemeral") - ratio).abs() < 1e-6);

@@ -69,9 +69,11 @@ fn the_help_lists_every_command() {
     let help = sigmalock("--help").stdout;
     let (_, listed) = help.split_once("Commands:\n").expect("a list of commands");
     let lines = listed.lines().take_while(|line| !line.is_empty());
-    let lines = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    let lines =
+        lines.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     let listed: Vec<_> = lines.filter_map(|line| line.split_whitespace().next()).collect();
-    let known: Vec<_> = COMMANDS.iter().filter(|name| !name.is_empty() && !name.contains(' ')).collect();
+    let known: Vec<_> =
+        COMMANDS.iter().filter(|name| !name.is_empty() && !name.contains(' ')).collect();
     for command in &known {
         assert!(listed.contains(command), "{command}: {listed:?}");
     }

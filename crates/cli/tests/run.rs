@@ -20,7 +20,8 @@ fn two_runs_on_a_fresh_machine_exclude_each_other() {
     for run in runs {
         let ended = run.wait_with_output().expect("it ends");
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-        started += usize::from(String::from_utf8_lossy(&ended.stderr).contains("your own was started"));
+        started +=
+            usize::from(String::from_utf8_lossy(&ended.stderr).contains("your own was started"));
     }
     let log = std::fs::read_to_string(log).expect("a log");
     assert_eq!(log, "in\nout\n".repeat(3), "nobody comes in before the other is out");
@@ -69,7 +70,11 @@ fn who_does_not_want_to_wait_is_told_75() {
     assert_eq!(machine.run(&["run", "/w", "--try", "--", "true"]).code, Some(0));
     kill_process(id(&holder), Signal::TERM).expect("it lives");
     assert_eq!(holder.wait().expect("it ends").code(), Some(128 + 15), "as its command ended");
-    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(0), "the lock is free");
+    assert_eq!(
+        machine.run(&["run", "/x", "--try", "--", "true"]).code,
+        Some(0),
+        "the lock is free"
+    );
 }
 
 #[test]
@@ -77,7 +82,10 @@ fn signals_are_passed_on() {
     let machine = Machine::new();
     for (signal, word) in [(Signal::USR1, "USR1"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
         let ready = machine.file(word);
-        let trap = format!("trap 'exit 42' {word}; touch {}; while :; do sleep 0.05; done", ready.display());
+        let trap = format!(
+            "trap 'exit 42' {word}; touch {}; while :; do sleep 0.05; done",
+            ready.display()
+        );
         let mut run = machine.spawn(&["run", "/x", "--", "sh", "-c", &trap]);
         wait_until("the trap is set", || ready.exists());
         kill_process(id(&run), signal).expect("it lives");
@@ -112,7 +120,18 @@ fn when_the_peer_dies_the_command_is_ended_before_the_lease_is() {
         late.display(),
         pid.display()
     );
-    let mut run = machine.spawn(&["run", "/x", "--ttl", "4s", "--kill-grace", "500ms", "--", "sh", "-c", &script]);
+    let mut run = machine.spawn(&[
+        "run",
+        "/x",
+        "--ttl",
+        "4s",
+        "--kill-grace",
+        "500ms",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
     let child = pid_in(&pid);
     kill_process(machine.peer().expect("a peer"), Signal::KILL).expect("it lives");
     let begin = Instant::now();
@@ -175,7 +194,8 @@ fn lock_holds_until_stdin_closes() {
 #[test]
 fn a_broken_lock_is_lost_and_passes_on() {
     let machine = Machine::new();
-    let mut lock = machine.command(&["lock", "/x"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut lock =
+        machine.command(&["lock", "/x"]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(lock.stdout.take().expect("piped")).lines();
     lines.next().expect("a token").expect("readable");
     let explained = machine.run(&["explain", "/x"]);
@@ -188,13 +208,23 @@ fn a_broken_lock_is_lost_and_passes_on() {
     assert_eq!(lock.wait().expect("it ends").code(), Some(76));
     assert_eq!(machine.run(&["run", "/x", "--wait", "5s", "--", "true"]).code, Some(0));
     let again = machine.run(&["break", "/x", "--yes"]);
-    assert_eq!((again.code, again.stderr.as_str()), (Some(1), "sigmalock: /x: nobody holds that lock\n"));
+    assert_eq!(
+        (again.code, again.stderr.as_str()),
+        (Some(1), "sigmalock: /x: nobody holds that lock\n")
+    );
 }
 
 #[test]
 fn those_who_only_look_start_no_peer() {
     let machine = Machine::new();
-    for words in [&["status"][..], &["locks"], &["peers"], &["inspect", "/x"], &["explain", "/x"], &["break", "/x", "--yes"]] {
+    for words in [
+        &["status"][..],
+        &["locks"],
+        &["peers"],
+        &["inspect", "/x"],
+        &["explain", "/x"],
+        &["break", "/x", "--yes"],
+    ] {
         // Somebody else may be at the usual port of this machine.
         let ran = machine.command(words).env("SIGMALOCK_API", "unix:/nowhere/peer.sock").output();
         let ran = ran.expect("it ends");
@@ -237,7 +267,10 @@ fn settings_come_from_flags_else_environment_else_file() {
         ("[run]\nspeed = 1\n", "[run] has no `speed`"),
         ("[walk]\n", "there is no command `walk`"),
         ("run = 1\n", "`run` should be a table, `[run]`"),
-        ("[run]\nttl = 1979-05-27\n", "[run] ttl: this should be a text, a number, true, false, or a list of these"),
+        (
+            "[run]\nttl = 1979-05-27\n",
+            "[run] ttl: this should be a text, a number, true, false, or a list of these",
+        ),
     ] {
         say(text);
         let ran = machine.run(&["run", "/x", "--", "true"]);

@@ -13,12 +13,21 @@ const BAD: &[(&str, &str)] = &[
     ("run", "NAME[,NAME…] is missing"),
     ("run /a", "CMD is missing"),
     ("run /a --", "CMD is missing"),
-    ("run a//b -- true", "NAME[,NAME…] a//b: a lock name has no empty path segment, this one has one at byte 2"),
+    (
+        "run a//b -- true",
+        "NAME[,NAME…] a//b: a lock name has no empty path segment, this one has one at byte 2",
+    ),
     ("run /a --try --wait 1s -- true", "--try and --wait exclude each other"),
     ("run /a --ttl 0s -- true", "--ttl 0s: this duration must be longer than nothing"),
-    ("run /a --ttl 10 -- true", "--ttl 10: a duration is a number with a unit, such as 100ms, 10s or 5m"),
+    (
+        "run /a --ttl 10 -- true",
+        "--ttl 10: a duration is a number with a unit, such as 100ms, 10s or 5m",
+    ),
     ("run /a --wait -- true", "--wait needs a value"),
-    ("run /a --api nowhere -- true", "\"nowhere\" is no address of a peer: write HOST:PORT or unix:PATH"),
+    (
+        "run /a --api nowhere -- true",
+        "\"nowhere\" is no address of a peer: write HOST:PORT or unix:PATH",
+    ),
     ("lock", "NAME is missing"),
     ("lock ../a", "NAME ../a: a lock name has no `.` or `..` segment, this one has one at byte 0"),
     ("locks --limit 0", "--limit 0: this should be a whole number between 1 and 1000"),
@@ -28,8 +37,14 @@ const BAD: &[(&str, &str)] = &[
     ("status --api x:0", "\"x:0\" is no address of a peer: write HOST:PORT or unix:PATH"),
     ("key", "a command is missing; `sigmalock --help` lists them"),
     ("key new", "FILE is missing"),
-    ("node --membership agreed", "--membership agreed: agreed membership does not exist yet; there is: open"),
-    ("node --membership none", "--membership none: there is no such kind of membership; there is: open"),
+    (
+        "node --membership agreed",
+        "--membership agreed: agreed membership does not exist yet; there is: open",
+    ),
+    (
+        "node --membership none",
+        "--membership none: there is no such kind of membership; there is: open",
+    ),
     ("node --replicas 5", "--quorum is missing"),
     (
         "node --replicas 4 --quorum 2",

@@ -170,7 +170,8 @@ mod tests {
     fn holder_and_queue_are_told() {
         let mut held = lock([("p7/1", true, 0); 3]);
         let label = "run make (77)".to_owned();
-        held.holder = Some(Holder { peer: "p7".into(), label, votes: 3, token: 9, ..Holder::default() });
+        held.holder =
+            Some(Holder { peer: "p7".into(), label, votes: 3, token: 9, ..Holder::default() });
         held.waiting = 3;
         held.waiters =
             vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];

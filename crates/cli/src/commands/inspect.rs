@@ -54,7 +54,12 @@ fn head(lock: &report::Lock) -> String {
         || "nobody".to_owned(),
         |holder| {
             let for_ = words::millis(holder.held_for_ms);
-            format!("{} for {for_}, with {} of {} votes", who(holder), holder.votes, lock.replicas_total)
+            format!(
+                "{} for {for_}, with {} of {} votes",
+                who(holder),
+                holder.votes,
+                lock.replicas_total
+            )
         },
     );
     let (name, waiting, token) = (&lock.name, lock.waiting, lock.token);

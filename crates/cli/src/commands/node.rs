@@ -125,7 +125,9 @@ impl FromStr for Api {
         }
         let text = text.replace("localhost:", "127.0.0.1:");
         let address = text.parse();
-        address.map(Self::At).map_err(|_| "this should be an IP address and a port, or none".to_owned())
+        address
+            .map(Self::At)
+            .map_err(|_| "this should be an IP address and a port, or none".to_owned())
     }
 }
 
@@ -163,7 +165,10 @@ fn multiaddress(text: &str) -> Result<String, String> {
         {
             Ok(format!("/dns/{host}/tcp/{port}"))
         }
-        _ => Err("an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421".to_owned()),
+        _ => {
+            Err("an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421"
+                .to_owned())
+        }
     }
 }
 
@@ -210,7 +215,8 @@ impl Node {
         let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
         let quorum = Quorum::new(n, m)
             .map_err(|why| Failure::usage(format!("--replicas {n} --quorum {m}: {why}")))?;
-        let default = if swarm_key.is_some() { "/ip4/0.0.0.0/tcp/7421" } else { "/ip4/127.0.0.1/tcp/0" };
+        let default =
+            if swarm_key.is_some() { "/ip4/0.0.0.0/tcp/7421" } else { "/ip4/127.0.0.1/tcp/0" };
         let default = [default.to_owned()];
         let listen = if self.listen.is_empty() { &default } else { self.listen.as_slice() };
         Ok(Config {
@@ -238,7 +244,9 @@ impl Node {
             return Ok(PathBuf::from(state).join("sigmalock"));
         }
         let home = folder("HOME").ok_or_else(|| {
-            Failure::usage("there is no home directory to keep votes in: say --data DIR or --ephemeral")
+            Failure::usage(
+                "there is no home directory to keep votes in: say --data DIR or --ephemeral",
+            )
         })?;
         Ok(PathBuf::from(home).join(".local/state/sigmalock"))
     }
@@ -252,7 +260,8 @@ impl Node {
                 place::socket()?
             }
         };
-        let config = |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
+        let config =
+            |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
         match self.api {
             Some(Api::At(address)) => Ok(Server::start(handle, config(Some(address))).await?),
             None if !self.user => {

@@ -40,12 +40,8 @@ impl Peers {
 
 fn print_table(peers: &[report::Peer]) -> anyhow::Result<()> {
     let left = |title| (title, Align::Left);
-    let mut table = Table::new([
-        left("peer"),
-        left("role"),
-        ("connected for", Align::Right),
-        left("address"),
-    ]);
+    let mut table =
+        Table::new([left("peer"), left("role"), ("connected for", Align::Right), left("address")]);
     for peer in peers {
         let up_for = words::millis(peer.up_for_ms);
         table.row([

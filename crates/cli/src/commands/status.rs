@@ -57,7 +57,10 @@ fn describe(status: &PeerStatus) -> String {
     let (m, n) = (status.quorum, status.replicas_total);
     let longest = words::millis(status.lease_max_ms);
     line("locks", format!("held by {m} of {n} votes, leases of at most {longest}"));
-    line("role", if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned());
+    line(
+        "role",
+        if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned(),
+    );
     let memory = if status.durable { status.data.clone() } else { "in memory only".to_owned() };
     line("votes", memory);
     let sessions = words::count(u64::from(status.sessions), "session");

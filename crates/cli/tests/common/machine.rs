@@ -99,7 +99,8 @@ pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
 /// Whether a process is there; one that ended and was not waited for is not.
 pub(crate) fn lives(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
-    let zombie = stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")));
+    let zombie =
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")));
     test_kill_process(pid).is_ok() && !zombie
 }
 

@@ -204,7 +204,8 @@ impl Found {
 impl Report {
     fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let right = |title| (title, Align::Right);
-        let heading = [("measured", Align::Left), right("p50"), right("p99"), right("of a round trip")];
+        let heading =
+            [("measured", Align::Left), right("p50"), right("p99"), right("of a round trip")];
         let mut table = Table::new(heading);
         let micros = |us: f64| format!("{us:.0} µs");
         let mut row = |what: &str, summary: Option<Summary>, ratio: Option<f64>| {
@@ -218,7 +219,11 @@ impl Report {
         };
         row("round trip of a bare stream", self.ping, self.ping.map(|_| 1.0));
         row("acquire, a new name each time", self.acquire_fresh, self.acquire_over_ping);
-        row("acquire, always the same name", self.acquire_repeated, self.acquire_repeated_over_ping);
+        row(
+            "acquire, always the same name",
+            self.acquire_repeated,
+            self.acquire_repeated_over_ping,
+        );
         row("hand-off to another peer", self.hand_off, self.hand_off_over_ping);
         if self.durable_acquire_repeated.is_some() {
             row("acquire, votes on disk", self.durable_acquire_repeated, None);
@@ -230,7 +235,9 @@ impl Report {
             "\n{:.0} lock + unlock cycles/s, {clients} clients at {peers} peers, everything on this machine",
             self.cycles_per_s
         )?;
-        if let (Some(durable), Some(ratio)) = (self.durable_cycles_per_s, self.durable_over_ephemeral) {
+        if let (Some(durable), Some(ratio)) =
+            (self.durable_cycles_per_s, self.durable_over_ephemeral)
+        {
             writeln!(out, "{durable:.0} with votes on disk: {ratio:.2} of that")?;
         }
         Ok(())

@@ -174,9 +174,8 @@ impl Board {
     }
 
     pub(crate) fn holder(&self, lock: usize) -> Option<usize> {
-        let inside = |worker: &Worker| {
-            worker.lock == lock && matches!(worker.state, State::Inside(_))
-        };
+        let inside =
+            |worker: &Worker| worker.lock == lock && matches!(worker.state, State::Inside(_));
         self.workers.iter().position(inside)
     }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 use sigmalock::Client;
 use sigmalock::report::PeerStatus;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use self::board::Board;
 use self::screen::{Screen, Wish};
@@ -57,6 +57,8 @@ const PEERS_MAX: usize = 20;
 const LEASE_MAX: &str = "3s";
 const AUTO_SECONDS: u64 = 60;
 const FRAME_EVERY: Duration = Duration::from_millis(100);
+/// How long a frame may wait to see whether a peer has started.
+const GLANCE: Duration = Duration::from_millis(20);
 /// How long a peer has for the question how it is.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(400);
 
@@ -89,7 +91,8 @@ impl Demo {
         }
         tokio::spawn(survey(stage.clone(), (0..self.peers).map(|peer| swarm.api(peer)).collect()));
         let seconds = self.seconds.or(self.auto.then_some(AUTO_SECONDS));
-        let mut show = Show { swarm, stage, chance: Chance(u64::from(std::process::id())), seconds };
+        let mut show =
+            Show { swarm, stage, chance: Chance(u64::from(std::process::id())), seconds };
         let mut screen = Screen::open()?;
         let end = tokio::select! {
             end = show.go_on(&mut screen, self.auto) => end,
@@ -159,7 +162,7 @@ impl Show {
             let wish = wish.or_else(|| script.as_mut().and_then(|script| script.next(now)));
             match wish {
                 Some(Wish::Quit) => return Ok(()),
-                Some(wish) => self.grant(wish).await?,
+                Some(wish) => self.grant(wish)?,
                 None => {}
             }
             if let Some(peer) = self.swarm.fallen()? {
@@ -167,6 +170,7 @@ impl Show {
                 board.peer_is(peer, false);
                 board.tell(format!("peer {} ended by itself", number(peer)));
             }
+            self.welcome().await;
             screen.draw(&mut self.stage.board(), self.seconds)?;
             if self.seconds.is_some_and(|seconds| now.as_secs() >= seconds) {
                 return Ok(());
@@ -174,8 +178,8 @@ impl Show {
         }
     }
 
-    async fn grant(&mut self, wish: Wish) -> anyhow::Result<()> {
-        let up: Vec<_> = (0..self.stage.board().peers.len()).filter(|p| self.swarm.is_up(*p)).collect();
+    fn grant(&mut self, wish: Wish) -> anyhow::Result<()> {
+        let up: Vec<_> = (0..self.swarm.len()).filter(|peer| self.swarm.is_up(*peer)).collect();
         match wish {
             Wish::Quit => {}
             Wish::Kill if up.is_empty() => {}
@@ -189,7 +193,7 @@ impl Show {
                     self.kill(peer, ", with a holder at it")?;
                 }
             }
-            Wish::Restart => self.restart().await?,
+            Wish::Restart => self.restart()?,
         }
         Ok(())
     }
@@ -203,18 +207,31 @@ impl Show {
         Ok(())
     }
 
-    async fn restart(&mut self) -> anyhow::Result<()> {
-        for peer in 0..self.stage.board().peers.len() {
-            if self.swarm.is_up(peer) {
-                continue;
+    fn restart(&mut self) -> anyhow::Result<()> {
+        for peer in 0..self.swarm.len() {
+            if !self.swarm.is_up(peer) {
+                self.swarm.launch(peer)?;
             }
-            self.swarm.launch(peer)?;
-            self.swarm.learn_address(peer).await?;
-            let mut board = self.stage.board();
-            board.peer_is(peer, true);
-            board.tell(format!("peer {} is back, with no memory of its former life", number(peer)));
         }
         Ok(())
+    }
+
+    /// Looks whether those that were started are there by now, without keeping the view waiting.
+    async fn welcome(&mut self) {
+        for peer in 0..self.swarm.len() {
+            if !self.swarm.is_up(peer) || self.swarm.is_known(peer) {
+                continue;
+            }
+            let words = match timeout(GLANCE, self.swarm.learn_address(peer)).await {
+                Err(_) => continue,
+                Ok(Err(error)) => format!("peer {}: {error:#}", number(peer)),
+                Ok(Ok(())) => {
+                    self.stage.board().peer_is(peer, true);
+                    format!("peer {} is back, with no memory of its former life", number(peer))
+                }
+            };
+            self.stage.board().tell(words);
+        }
     }
 }
 
@@ -228,7 +245,11 @@ struct Script {
 impl Script {
     fn new(seconds: u64) -> Self {
         let end = Duration::from_secs(seconds);
-        Self { step: (end / 8).clamp(Duration::from_millis(500), Duration::from_secs(5)), end, steps: 0 }
+        Self {
+            step: (end / 8).clamp(Duration::from_millis(500), Duration::from_secs(5)),
+            end,
+            steps: 0,
+        }
     }
 
     fn next(&mut self, now: Duration) -> Option<Wish> {
@@ -258,7 +279,7 @@ async fn survey(stage: Stage, apis: Vec<String>) {
                 clients[index] = Client::connect(api).await.ok();
             }
             let Some(client) = &clients[index] else { continue };
-            let Ok(Ok(status)) = tokio::time::timeout(STATUS_TIMEOUT, client.status()).await else {
+            let Ok(Ok(status)) = timeout(STATUS_TIMEOUT, client.status()).await else {
                 (clients[index], sent[index]) = (None, 0);
                 continue;
             };

@@ -48,7 +48,13 @@ pub(crate) fn draw(frame: &mut Frame<'_>, board: &Board, seconds: Option<u64>) {
         Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(curves);
     let (entries, messages) = board.rates();
     draw_curve(frame, left, &board.entries_per_s, &format!("entries/s  {entries}"), Color::Green);
-    draw_curve(frame, right, &board.messages_per_s, &format!("messages/s  {messages}"), Color::Blue);
+    draw_curve(
+        frame,
+        right,
+        &board.messages_per_s,
+        &format!("messages/s  {messages}"),
+        Color::Blue,
+    );
     draw_log(frame, log, board);
     draw_foot(frame, foot, seconds.is_some());
 }
@@ -82,12 +88,14 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, board: &Board, seconds: Option<u
 
 fn draw_peers(frame: &mut Frame<'_>, area: Rect, board: &Board) {
     let row = |(index, peer): (usize, &super::board::Peer)| {
-        let age = words::time(Duration::from_secs(board.now().saturating_sub(peer.since).as_secs()));
+        let age =
+            words::time(Duration::from_secs(board.now().saturating_sub(peer.since).as_secs()));
         let (sign, state) = match peer.up {
             true => (Span::styled("●", colour(index)), format!("up {age}")),
             false => ("✗".red(), format!("killed {age} ago")),
         };
-        let workers = (0..board.workers.len()).filter(|worker| board.workers[*worker].peer == index);
+        let workers =
+            (0..board.workers.len()).filter(|worker| board.workers[*worker].peer == index);
         let workers: String = workers.map(|worker| format!("{} ", letter(worker))).collect();
         let traffic = match peer.up {
             true => format!("{} messages/s", peer.messages_per_s),
@@ -132,7 +140,10 @@ fn draw_locks(frame: &mut Frame<'_>, area: Rect, board: &Board) {
                 let for_ = board.now().saturating_sub(board.workers[holder].since);
                 Line::from(vec![
                     worker(holder, true),
-                    Span::styled(format!("  {:.1} s", for_.as_secs_f64()), Style::new().dark_gray()),
+                    Span::styled(
+                        format!("  {:.1} s", for_.as_secs_f64()),
+                        Style::new().dark_gray(),
+                    ),
                 ])
             }
             None => Line::from("–".dark_gray()),
@@ -158,7 +169,10 @@ fn draw_locks(frame: &mut Frame<'_>, area: Rect, board: &Board) {
     ];
     let table = Table::new((0..board.locks.len()).map(row), widths)
         .header(heading.style(Style::new().dark_gray()));
-    frame.render_widget(table.block(panel("locks, each guarded by 9 votes, of which 6 hold it")), area);
+    frame.render_widget(
+        table.block(panel("locks, each guarded by 9 votes, of which 6 hold it")),
+        area,
+    );
 }
 
 fn draw_curve(
@@ -169,7 +183,8 @@ fn draw_curve(
     let width = usize::from(block.inner(area).width);
     // The second under way is not over; it would look like a collapse.
     let past = history.len().saturating_sub(1);
-    let data: Vec<u64> = history.iter().take(past).copied().skip(past.saturating_sub(width)).collect();
+    let data: Vec<u64> =
+        history.iter().take(past).copied().skip(past.saturating_sub(width)).collect();
     frame.render_widget(Sparkline::default().data(data).style(colour).block(block), area);
 }
 
@@ -178,7 +193,8 @@ fn draw_log(frame: &mut Frame<'_>, area: Rect, board: &Board) {
     let height = usize::from(block.inner(area).height);
     let events: Vec<_> = board.log.iter().filter(|event| !event.ordinary).collect();
     let lines = events.iter().skip(events.len().saturating_sub(height)).map(|event| {
-        let at = Span::styled(format!("{:>6.1}  ", event.at.as_secs_f64()), Style::new().dark_gray());
+        let at =
+            Span::styled(format!("{:>6.1}  ", event.at.as_secs_f64()), Style::new().dark_gray());
         Line::from(vec![at, Span::raw(event.words.as_str())])
     });
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);

@@ -99,7 +99,11 @@ fn enter(stage: &Stage, worker: usize, name: &str, guard: &Guard, waited: Durati
         number(board.workers[worker].peer),
         words::time(waited)
     );
-    if waited >= LONG_WAIT { board.tell(words) } else { board.tell_ordinary(words) }
+    if waited >= LONG_WAIT {
+        board.tell(words);
+    } else {
+        board.tell_ordinary(words);
+    }
     if let Err(violation) = entered {
         board.tell(format!("VIOLATION: {violation}"));
         board.violations.push(violation);
@@ -133,7 +137,8 @@ pub(crate) struct Chance(pub(crate) u64);
 impl Chance {
     /// One of 0 … n − 1.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % n.max(1)
     }
 
