@@ -20,6 +20,10 @@ use crate::store::{Charter, OpenError, Records, Store};
 /// is noticed within this time by everybody, and one that joined is known to everybody.
 pub const SETTLE: Span = Span::from_secs(3);
 
+/// The longest that a message can be under way. Sessions keep the order and end after two silent seconds;
+/// a peer that stood still for more than five drops what its sockets hold.
+const FLIGHT_MAX: Span = Span::from_secs(10);
+
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -235,6 +239,7 @@ type Lock = Agent<Sigma>;
 fn protocol(me: PeerId, config: &Config) -> Lock {
     let mut sigma = sigma::Config::new(config.quorum);
     sigma.lease_max = config.lease_max;
+    sigma.flight_max = FLIGHT_MAX;
     sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
     Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))

@@ -249,7 +249,7 @@ impl<P: Driven> Driver<P> {
 
     /// Sees to it that this task wakes for the next timer. One that is armed too early is left alone.
     fn arm(&mut self) {
-        let latest = self.now + SLEEP_MAX;
+        let latest = self.output.due_at().min(self.now + SLEEP_MAX);
         let wanted = self.timers.next().map_or(latest, |next| next.min(latest));
         if self.armed_for == LocalTime::MIN || wanted < self.armed_for {
             self.armed_for = wanted;
@@ -303,6 +303,7 @@ impl<P: Driven> Driver<P> {
 
     fn with_world(&mut self, then: impl FnOnce(&mut Output, &mut World<'_>)) {
         let mut world = World {
+            now: self.now,
             peers: &mut self.peers,
             calls: &self.calls,
             counters: &mut self.counters,
