@@ -12,3 +12,13 @@
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver.
 //! - [`key`], [`identity`], `clock`: small things that a peer has.
+
+pub mod clock;
+pub mod config;
+pub mod identity;
+pub mod key;
+mod link;
+mod transport;
+mod wire;
+
+pub use transport::StartError;
