@@ -188,7 +188,23 @@ impl OutboxReader {
         Some(frames)
     }
 
+    /// How much waits, for whoever watches while this end is busy writing.
+    pub(crate) fn gauge(&self) -> Gauge {
+        Gauge(std::sync::Arc::clone(&self.waiting))
+    }
+
     fn took(&self, frames: &[u8]) {
         self.waiting.fetch_sub(frames.len(), std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// How many bytes wait in an [`Outbox`].
+#[derive(Debug)]
+pub(crate) struct Gauge(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Gauge {
+    /// Whether more waits than may.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed) > OUTBOX_BYTES_MAX
     }
 }
