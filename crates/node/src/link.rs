@@ -102,12 +102,7 @@ pub(crate) enum Command {
     /// may be older than messages may get.
     Reset,
     /// Ends a session whose peer sent what makes no sense.
-    Expel {
-        /// The session.
-        session: SessionId,
-        /// With whom.
-        peer: PeerId,
-    },
+    Expel(SessionId),
     /// Says goodbye to everybody and ends.
     Leave,
     /// Times so many round trips of a bare stream to a peer.

@@ -13,8 +13,9 @@ use crate::config::Config;
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
-use crate::link::{self, EVENTS_MAX, PeerInfo, Role};
+use crate::link::{self, PeerInfo, Role};
 use crate::store::{Charter, OpenError, Records, Store};
+use crate::transport::{self, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -47,6 +48,9 @@ pub enum StartError {
          go on without its memory"
     )]
     Record(PathBuf),
+    /// The network side cannot start.
+    #[error(transparent)]
+    Transport(#[from] transport::StartError),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -79,9 +83,6 @@ pub enum LeaveError {
 pub struct Node {
     handle: Handle,
     driver: JoinHandle<Exit>,
-    /// Stands for the transport.
-    _events: mpsc::Sender<link::Event>,
-    _commands: mpsc::Receiver<link::Command>,
 }
 
 impl Node {
@@ -89,20 +90,12 @@ impl Node {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let Past { identity, store, birth } = recall(&config)?;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
-        let me = PeerInfo {
-            peer: identity.peer_id(),
-            network: identity.network_id(),
-            key: identity.key(),
-            role: config.role,
-            incarnation,
-            addresses: config.listen.clone(),
-        };
-        let (events_in, events) = mpsc::channel(EVENTS_MAX);
-        let (transport, commands_out) = mpsc::channel(EVENTS_MAX);
-        let driver = Assembly { config: &config, me, incarnation, store, birth, events, transport };
-        let (handle, driver) = driver.assemble()?;
+        let settings = Settings { config: &config, identity: &identity, incarnation };
+        let Started { commands: transport, events, me } = transport::start(settings).await?;
+        let parts = Assembly { config: &config, me, incarnation, store, birth, events, transport };
+        let (handle, driver) = parts.assemble()?;
         let driver = tokio::spawn(driver.run());
-        Ok(Self { handle, driver, _events: events_in, _commands: commands_out })
+        Ok(Self { handle, driver })
     }
 
     /// For whoever wants locks, or wants to know something.
@@ -239,6 +232,8 @@ type Lock = Agent<Sigma>;
 fn protocol(me: PeerId, config: &Config) -> Lock {
     let mut sigma = sigma::Config::new(config.quorum);
     sigma.lease_max = config.lease_max;
+    sigma.open = true;
+    sigma.client_only = config.role == Role::ClientOnly;
     sigma.flight_max = FLIGHT_MAX;
     sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
@@ -253,5 +248,8 @@ fn tokens_per_grant(config: &Config) -> u64 {
 impl Driven for Lock {
     fn hosted(&self) -> usize {
         self.inner().hosted()
+    }
+    fn has_handed_over(&self) -> bool {
+        self.inner().has_handed_over()
     }
 }

@@ -23,6 +23,12 @@ impl Hub {
                     let _ = live.orders.try_send(Order::End(Parting::Silent));
                 }
             }
+            Command::Expel(session) => {
+                let live = self.contacts.values().filter_map(|contact| contact.live.as_ref());
+                for live in live.filter(|live| live.session == session) {
+                    let _ = live.orders.try_send(Order::End(Parting::Nonsense));
+                }
+            }
             Command::Measure { peer, rounds, done } => self.measure(peer, rounds, done),
             Command::Describe(reply) => {
                 let _ = reply.send(self.describe());

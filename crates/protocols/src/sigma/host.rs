@@ -231,6 +231,11 @@ impl Host {
         }
     }
 
+    /// Whether nothing is left here, nor on its way to another host.
+    pub(super) fn has_handed_over(&self) -> bool {
+        self.replicas.is_empty() && self.desk.neighbours.under_way() == 0
+    }
+
     /// How many replicas this host remembers.
     pub(super) fn len(&self) -> usize {
         self.replicas.len()

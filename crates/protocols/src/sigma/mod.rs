@@ -219,6 +219,13 @@ impl Sigma {
         Self { me, config, roles: None }
     }
 
+    /// Whether there is nothing left to hand over, nor under way to another host: a peer that leaves may
+    /// go.
+    #[must_use]
+    pub fn has_handed_over(&self) -> bool {
+        self.roles.as_ref().is_none_or(|(_, host)| host.has_handed_over())
+    }
+
     /// How many replicas this peer remembers as a host.
     #[must_use]
     pub fn hosted(&self) -> usize {

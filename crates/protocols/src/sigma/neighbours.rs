@@ -111,6 +111,11 @@ impl Neighbours {
         Some(self.peers.entry(peer).or_insert_with(Neighbour::new))
     }
 
+    /// Hand-offs that are not acknowledged yet.
+    pub(super) fn under_way(&self) -> usize {
+        self.peers.values().map(|known| known.under_way.len()).sum()
+    }
+
     pub(super) fn handed_over_by(&self, peer: PeerId) -> HandedOver {
         self.peers.get(&peer).map_or(HandedOver::Nothing, |known| known.handed_over)
     }

@@ -181,7 +181,8 @@ impl Replica {
         }
         if self.owner_ticket() == Some(ask.ticket) && !self.may_confirm(desk, cx) {
             let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
-            let answer = Answer::Queued { owner: None, wait: wait.max(desk.config.claim_window) };
+            let wait = wait.max(desk.config.claim_window);
+            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
             return self.send(desk, cx, ask.ticket, echo, answer);
         }
         match &mut self.owner {
