@@ -48,7 +48,7 @@ impl Hub {
                 _ => address.clone().with(me.clone()),
             })
             .collect();
-        let kad = &mut self.swarm.behaviour_mut().kad;
+        let kad = &mut self.swarm.behaviour_mut().kad.inner;
         let table_len = kad.kbuckets().map(|bucket| bucket.num_entries()).sum();
         Description { listening, refusals: self.refusals.iter().cloned().collect(), table_len }
     }
@@ -59,7 +59,7 @@ impl Hub {
             return;
         }
         let most = NonZeroUsize::new(LOOK_UP_PEERS).unwrap_or(NonZeroUsize::MIN);
-        let query = self.swarm.behaviour_mut().kad.get_n_closest_peers(place, most);
+        let query = self.swarm.behaviour_mut().kad.inner.get_n_closest_peers(place, most);
         let until = Instant::now() + LOOK_UP_MAX;
         self.look_ups.push(LookUp { query: Some(query), wanted: Vec::new(), until, done });
     }

@@ -161,7 +161,7 @@ impl Hub {
         if self.bootstrap_at.is_some_and(|at| at <= now) {
             self.bootstrap_at = Some(now + BOOTSTRAP_EVERY);
             // An error says that there is nobody in the table.
-            let _ = self.swarm.behaviour_mut().kad.bootstrap();
+            let _ = self.swarm.behaviour_mut().kad.inner.bootstrap();
         }
         if self.peers_at <= now {
             self.peers_at = now + PEERS_EVERY;
@@ -227,7 +227,7 @@ impl Hub {
         contact.dialing = false;
         if let Some(redial) = &mut contact.redial {
             if !std::mem::replace(&mut redial.failed, true) {
-                self.swarm.behaviour_mut().kad.remove_peer(&network);
+                self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
             }
             if !redial.again() {
                 contact.redial = None;

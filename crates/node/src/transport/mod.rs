@@ -14,13 +14,15 @@
 //! - `session`: from handshake to parting. Frames go from here to the driver and from the driver to
 //!   here without passing the hub.
 //! - `handshake`: versions, terms, and proofs that both know the swarm key.
-//! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections.
+//! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections; `gate`: what
+//!   keeps Kademlia from talking to strangers.
 //! - `contact`, `record`: what is known of peers, and what is told of them.
 //! - `limits`: every number.
 
 mod commands;
 mod contact;
 mod echo;
+mod gate;
 mod handshake;
 mod hub;
 mod limits;

@@ -60,9 +60,12 @@ impl Hub {
         self.sessions += 1;
         let (orders, order_receiver) = mpsc::channel(ORDERS_MAX);
 
+        let connections = self.contacts.get(&network)?.connections.iter().map(|c| c.id);
+        let kad = &mut self.swarm.behaviour_mut().kad;
+        kad.admit(network, connections);
         if info.role == Role::Host {
             for address in &info.addresses {
-                self.swarm.behaviour_mut().kad.add_address(&network, address.clone());
+                kad.inner.add_address(&network, address.clone());
             }
             self.bootstrap_at.get_or_insert_with(Instant::now);
         }
@@ -114,13 +117,14 @@ impl Hub {
         let Some(live) = contact.live.take_if(|live| live.session == session) else { return };
         tracing::info!("the session with {network} has ended: {parting:?}");
         self.names.remove(&live.info.peer);
+        self.swarm.behaviour_mut().kad.dismiss(&network);
         // Whatever is still in its sockets must not be taken for news.
         self.swarm.close_connection(connection);
         contact.connections.retain(|old| old.id != connection);
         match parting {
             Parting::Goodbye => {
                 contact.addresses.clear();
-                self.swarm.behaviour_mut().kad.remove_peer(&network);
+                self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
             }
             Parting::Closed | Parting::Silent => self.redial(network),
             Parting::Nonsense => self.complain(network, format!("{network} sent nonsense")),

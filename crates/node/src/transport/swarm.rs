@@ -16,6 +16,7 @@ use libp2p::{
 };
 
 use super::StartError;
+use super::gate::Gate;
 use super::limits::{
     CONNECTIONS_IN_MAX, CONNECTIONS_PENDING_MAX, CONNECTIONS_PER_PEER_MAX, HANDSHAKE_MAX,
     LOOK_UP_MAX, PING_EVERY,
@@ -35,7 +36,7 @@ const LIBP2P_IDLE: Duration = Duration::from_secs(3_600);
 pub(crate) struct Behaviour {
     pub(crate) limits: connection_limits::Behaviour,
     pub(crate) streams: streams::Behaviour,
-    pub(crate) kad: kad::Behaviour<MemoryStore>,
+    pub(crate) kad: Gate<kad::Behaviour<MemoryStore>>,
     pub(crate) identify: identify::Behaviour,
     pub(crate) ping: ping::Behaviour,
     pub(crate) mdns: Toggle<mdns::tokio::Behaviour>,
@@ -51,7 +52,7 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits()),
         streams: streams::Behaviour::default(),
-        kad: kademlia(network, config.role),
+        kad: Gate::new(kademlia(network, config.role)),
         identify: identify::Behaviour::new(
             identify::Config::new("/sigmalock/1".into(), identity.keypair().public())
                 .with_agent_version(concat!("sigmalock/", env!("CARGO_PKG_VERSION")).into()),
