@@ -1,42 +1,18 @@
-//! The command line: one definition of every flag, and a parser with a sentence for each kind of
-//! value.
+//! What flags of several commands have in common, and a parser with a sentence for each kind of value.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::str::FromStr;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
-use sigmalock_core::Span;
+use clap::Args;
+use sigmalock_core::{Name, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::parts::quorum::REPLICAS_MAX;
 use sigmalock_sim::lab::sweep::{CLIENTS_MAX, RATE_MAX};
 
-use crate::lab::Lab;
-use crate::outcome::{BadParameters, EXIT_CODES, Verdict};
-
-/// Distributed locks without coordination servers, and a laboratory for the protocols behind them.
-#[derive(Debug, Parser)]
-#[command(name = "sigmalock", version, after_help = EXIT_CODES)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Simulation: torture protocols, measure them, and check the checkers. No network.
-    #[command(subcommand, after_help = EXIT_CODES)]
-    Lab(Lab),
-}
-
-impl Cli {
-    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        match &self.command {
-            Command::Lab(lab) => lab.run(),
-        }
-    }
-}
+use crate::outcome::BadParameters;
 
 /// How many replicas guard a lock, and how many votes win it.
 #[derive(Debug, Args)]
@@ -202,6 +178,25 @@ pub(crate) fn span_range(text: &str) -> Result<(Span, Span), String> {
     }
 }
 
+/// A length of real time, longer than nothing.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    positive_span(text).map(real)
+}
+
+/// A length of real time; zero is allowed.
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    span(text).map(real)
+}
+
+fn real(span: Span) -> Duration {
+    Duration::from_micros(span.as_micros())
+}
+
+/// The name of a lock.
+pub(crate) fn name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|why| why.to_string())
+}
+
 pub(crate) fn positive_count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "this should be a whole number, at least 1".to_owned())
 }
@@ -212,7 +207,7 @@ pub(crate) fn clients(text: &str) -> Result<NonZeroUsize, String> {
     count.ok_or_else(|| format!("this should be a whole number between 1 and {CLIENTS_MAX}"))
 }
 
-fn replica_count(text: &str) -> Result<u16, String> {
+pub(crate) fn replica_count(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| *count <= REPLICAS_MAX);
     count.ok_or_else(|| format!("this should be a whole number, at most {REPLICAS_MAX}"))
 }
@@ -220,12 +215,6 @@ fn replica_count(text: &str) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_definition_of_the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
 
     #[test]
     fn a_seed_range_is_half_open() {

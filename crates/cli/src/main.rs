@@ -1,19 +1,26 @@
 //! The `sigmalock` command.
 
+mod acquire;
 mod args;
+mod cli;
+mod commands;
+mod config;
 mod lab;
 mod outcome;
 mod parallel;
+mod process;
 mod progress;
+mod reach;
+mod swarm;
 mod table;
+mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match args::Cli::try_parse() {
+    match config::parse() {
         Ok(cli) => outcome::report(cli.run()),
-        Err(error) => outcome::report_usage(&error),
+        Err(config::Unusable::Line(error)) => outcome::report_usage(&error),
+        Err(config::Unusable::File(failure)) => outcome::report(Err(failure.into())),
     }
 }

@@ -6,17 +6,53 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// The exit codes, as every `--help` shows them.
-pub(crate) const EXIT_CODES: &str = "\
+/// The exit codes of `lab`, as its `--help` shows them.
+pub(crate) const LAB_EXIT_CODES: &str = "\
 Exit codes:
   0    done, and everything that was checked holds
   1    a property was violated, or the command could not finish
   2    a parameter makes no sense; one sentence on stderr says which
   141  whoever read the output stopped reading";
 
+/// The exit codes of all other commands.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    done, and everything that was checked holds
+  1    a property was violated, or the command could not finish
+  64   the command line makes no sense; one sentence on stderr says why
+  69   no peer can be reached
+  75   the lock was not to be had in time
+  76   the lock was lost
+  141  whoever read the output stopped reading";
+
+/// All of them.
+pub(crate) const ALL_EXIT_CODES: &str = "\
+Exit codes:
+  0    done, and everything that was checked holds
+  1    a property was violated, or the command could not finish
+  2    a parameter makes no sense; one sentence on stderr says which
+  64   the command line makes no sense; one sentence on stderr says why
+  69   no peer can be reached
+  75   the lock was not to be had in time
+  76   the lock was lost
+  141  whoever read the output stopped reading";
+
+const USAGE: u8 = 64;
+const NO_PEER: u8 = 69;
+const NOT_ACQUIRED: u8 = 75;
+const LOST: u8 = 76;
+const BROKEN_PIPE: u8 = 141;
+/// A bad parameter of `lab`, whose promise is older than that of the others.
+const LAB_USAGE: u8 = 2;
+
 /// What follows the options in the help of a command: examples, then the exit codes.
 pub(crate) fn after_help(examples: &str) -> String {
     format!("Examples:\n{examples}\n\n{EXIT_CODES}")
+}
+
+/// The same for the commands of `lab`.
+pub(crate) fn after_lab_help(examples: &str) -> String {
+    format!("Examples:\n{examples}\n\n{LAB_EXIT_CODES}")
 }
 
 /// A command that came to its end.
@@ -26,7 +62,42 @@ pub(crate) enum Verdict {
     Holds,
     /// Something that was checked does not hold; the output says what.
     Violated,
+    /// It ends as something else ended: a command that it ran, or itself by a signal.
+    Like(u8),
 }
+
+/// A failure with an exit code of its own.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    sentence: String,
+}
+
+impl Failure {
+    /// The command line makes no sense. Nothing was done.
+    pub(crate) fn usage(sentence: impl Into<String>) -> Self {
+        Self { code: USAGE, sentence: sentence.into() }
+    }
+    /// There is nobody to ask.
+    pub(crate) fn no_peer(sentence: impl Into<String>) -> Self {
+        Self { code: NO_PEER, sentence: sentence.into() }
+    }
+    /// Somebody else has the lock, and the time is over.
+    pub(crate) fn not_acquired(sentence: impl Into<String>) -> Self {
+        Self { code: NOT_ACQUIRED, sentence: sentence.into() }
+    }
+    /// The lock was held, and is not any more.
+    pub(crate) fn lost(sentence: impl Into<String>) -> Self {
+        Self { code: LOST, sentence: sentence.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+impl std::error::Error for Failure {}
 
 /// Parameters that make sense one by one but not together. Nothing was done.
 #[derive(Debug)]
@@ -44,11 +115,20 @@ pub(crate) fn report(result: anyhow::Result<Verdict>) -> ExitCode {
     match result {
         Ok(Verdict::Holds) => ExitCode::SUCCESS,
         Ok(Verdict::Violated) => ExitCode::from(1),
-        Err(error) if is_broken_pipe(&error) => ExitCode::from(141),
+        Ok(Verdict::Like(code)) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => {
             complain(format_args!("sigmalock: {error:#}"));
-            ExitCode::from(if error.is::<BadParameters>() { 2 } else { 1 })
+            ExitCode::from(code(&error))
         }
+    }
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => failure.code,
+        None if error.is::<BadParameters>() => LAB_USAGE,
+        None => 1,
     }
 }
 
@@ -63,30 +143,34 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What the parser has to say: help and version on stdout, or one sentence and exit code 2.
+/// What the parser has to say: help and version on stdout, or one sentence and an exit code.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    let in_lab = std::env::args_os().nth(1).is_some_and(|command| command == "lab");
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => report(Err(error.into())),
         },
         _ => {
-            complain(format_args!("sigmalock: {}", sentence(error)));
-            ExitCode::from(2)
+            complain(format_args!("sigmalock: {}", sentence(error, in_lab)));
+            ExitCode::from(if in_lab { LAB_USAGE } else { USAGE })
         }
     }
 }
 
 /// One sentence instead of clap's paragraph.
-fn sentence(error: &clap::Error) -> String {
+fn sentence(error: &clap::Error, in_lab: bool) -> String {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
         Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
         _ => None,
     };
-    // `--seeds <A..B>` as the parser knows it, `--seeds` as people type it.
-    let flag = |text: &str| text.split_whitespace().next().unwrap_or(text).to_owned();
+    // `--seeds <A..B>` as the parser knows it, `--seeds` as people type it; `<NAME>...` is NAME.
+    let flag = |text: &str| {
+        let word = text.split_whitespace().next().unwrap_or(text);
+        word.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).to_owned()
+    };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();
     let value = context(ContextKind::InvalidValue).unwrap_or_default();
     match error.kind() {
@@ -95,6 +179,10 @@ fn sentence(error: &clap::Error) -> String {
             format!("{} {value}: {why}", flag(&argument))
         }
         ErrorKind::InvalidValue if value.is_empty() => format!("{} needs a value", flag(&argument)),
+        ErrorKind::InvalidValue => {
+            let known = context(ContextKind::ValidValue).unwrap_or_default();
+            format!("{} {value}: there are: {known}", flag(&argument))
+        }
         ErrorKind::UnknownArgument => match context(ContextKind::SuggestedArg) {
             Some(near) => format!("there is no `{argument}`; did you mean `{near}`?"),
             None => format!("there is no `{argument}` here"),
@@ -107,7 +195,8 @@ fn sentence(error: &clap::Error) -> String {
             }
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "a command is missing; `sigmalock lab --help` lists them".to_owned()
+            let command = if in_lab { "sigmalock lab" } else { "sigmalock" };
+            format!("a command is missing; `{command} --help` lists them")
         }
         ErrorKind::MissingRequiredArgument => format!("{} is missing", flag(&argument)),
         ErrorKind::ArgumentConflict => {

@@ -1,1 +1,41 @@
 //! Distributed locks without coordination servers: the client library.
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = sigmalock::Client::connect_or_start().await?;
+//! let guard = client.lock("/render/frame-17").wait(Duration::from_secs(30)).acquire().await?;
+//! println!("inside, with token {}", guard.token());
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! A [`Client`] talks to the peer on this machine, which talks to the swarm. A [`Guard`] is the right to be
+//! inside. It is a lease that the peer renews: it ends when the guard is dropped or released, when the
+//! process dies, and also when the peer can no longer renew it. So whoever works for longer than a moment
+//! watches [`Guard::lost`], or asks [`Guard::check`] before each step that matters; and what the lock
+//! protects is safe against a holder that overslept if it looks at [`Guard::token`] ([`fence`]).
+
+mod client;
+mod clock;
+mod connect;
+mod error;
+pub mod fence;
+mod guard;
+mod lock;
+pub mod place;
+mod session;
+mod start;
+
+pub use client::{Client, ConnectOptions, Watch};
+pub use error::{AcquireError, BreakError, ConnectError, PlaceError, QueryError, ReleaseError};
+pub use guard::{Guard, LostSignal};
+pub use lock::{Lock, Position};
+pub use start::Started;
+
+/// What operators get to see: the shapes of the API, as they come from the peer.
+pub mod report {
+    pub use sigmalock_api::v1::{
+        BreakResponse, Counter, Holder, Lock, LockSummary, Peer, PeerStatus, Replica, Waiter,
+    };
+}

@@ -1,6 +1,7 @@
 //! What a peer is told when it starts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use libp2p::Multiaddr;
 use sigmalock_core::Span;
@@ -36,4 +37,16 @@ pub struct Config {
     /// Up to so many peers, every peer keeps a session with every other; above, only with those it
     /// needs, found by Kademlia.
     pub mesh_max: usize,
+    /// Makes this peer's own messages late, and some of them vanish: for laboratories. `None`, as
+    /// everywhere else, costs nothing.
+    pub weather: Option<Weather>,
+}
+
+/// What happens to the messages that a peer sends, on top of what the network does to them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weather {
+    /// Each frame is late by something between the two. The order is kept.
+    pub delay: (Duration, Duration),
+    /// So many of the frames of protocol messages are lost, from 0 to 1.
+    pub loss: f64,
 }

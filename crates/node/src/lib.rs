@@ -6,9 +6,28 @@
 //!                     store ◄────┤ └──── link ──── transport (libp2p: swarm, sessions, heartbeats)
 //! ```
 //!
-//! - [`handle`]: what the rest of the program sees of a peer.
+//! - [`node`], [`handle`], [`report`]: what the rest of the program sees of a peer.
 //! - `driver`: one task that owns the protocol, its timers and its effects, and does nothing else.
 //! - `store`: durable records, written in groups; what rests on them waits until they are on disk.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
-//! - `wire`: frames; `link`: what passes between transport and driver.
+//! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
 //! - [`key`], [`identity`], `clock`: small things that a peer has.
+
+pub mod clock;
+pub mod config;
+mod control;
+mod driver;
+pub mod handle;
+pub mod identity;
+pub mod key;
+mod link;
+pub mod node;
+mod operator;
+pub mod report;
+mod store;
+mod wire;
+
+pub use config::{Config, Role};
+pub use handle::{Closed, Handle, Session, SessionError};
+pub use node::{Failure, LeaveError, Node, StartError};
+pub use operator::{LIST_MAX, WATCH_PERIOD, Watch};

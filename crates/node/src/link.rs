@@ -101,6 +101,13 @@ pub(crate) enum Command {
     /// Ends all sessions, because this process did not run for a while and what waits in its sockets
     /// may be older than messages may get.
     Reset,
+    /// Ends a session whose peer sent what makes no sense.
+    Expel {
+        /// The session.
+        session: SessionId,
+        /// With whom.
+        peer: PeerId,
+    },
     /// Says goodbye to everybody and ends.
     Leave,
     /// Times so many round trips of a bare stream to a peer.

@@ -16,7 +16,7 @@ fn what_once_failed_does_not_fail_again() {
     for ((n, m), seed, what) in SEEDS {
         let quorum = Some(Quorum::new(n, m).unwrap());
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-        let victim = Victim { protocol, variant, mutant: None, quorum };
+        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }

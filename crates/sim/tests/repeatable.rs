@@ -7,7 +7,7 @@ use sigmalock_sim::lab::torture::{Victim, torture, torture_seed};
 use sigmalock_sim::subject::Subject;
 
 fn victim(protocol: ProtocolName) -> Victim {
-    Victim { protocol, variant: Variant::Shipped, mutant: None, quorum: None }
+    Victim { protocol, variant: Variant::Shipped, mutant: None, agents: false, quorum: None }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use sigmalock_sim::subject::Subject;
 use sigmalock_sim::workload::Length;
 
 use crate::args::{self, Jobs, Protocols, Replicas};
-use crate::outcome::{BadParameters, Verdict, after_help};
+use crate::outcome::{BadParameters, Verdict, after_lab_help};
 use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
@@ -24,7 +24,7 @@ use crate::table::{Align, Table};
 /// the old holder over its replica to the next. Violations are counted, not judged: the exit code is 0,
 /// unless a run had to be stopped.
 #[derive(Debug, Args)]
-#[command(after_help = after_help(EXAMPLES))]
+#[command(after_help = after_lab_help(EXAMPLES))]
 pub(crate) struct Sweep {
     /// Protocols, or `all`
     #[arg(long, value_name = "P[,P…]", default_value = "sigma", value_delimiter = ',')]

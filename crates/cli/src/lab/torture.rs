@@ -13,7 +13,7 @@ use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Protocols, SeedRuns};
-use crate::outcome::{BadParameters, Verdict, after_help, complain};
+use crate::outcome::{BadParameters, Verdict, after_lab_help, complain};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
@@ -24,7 +24,7 @@ use crate::table::{Align, Table};
 /// same history, whatever the number of jobs. The first violation ends the command with exit code 1
 /// and prints the line that replays it.
 #[derive(Debug, Args)]
-#[command(after_help = after_help(EXAMPLES))]
+#[command(after_help = after_lab_help(EXAMPLES))]
 pub(crate) struct Torture {
     /// Protocols, or `all`
     #[arg(long, value_name = "P[,P…]", default_value = "all", value_delimiter = ',')]
@@ -37,6 +37,9 @@ pub(crate) struct Torture {
     /// Break one rule on purpose; `lab mutants --list` says which there are
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
+    /// Give every peer an agent and several users, for whom it is one contender in the swarm
+    #[arg(long)]
+    agents: bool,
     /// Run all seeds, whatever the first ones show; the first 100 that violate something are told
     #[arg(long)]
     keep_going: bool,
@@ -48,6 +51,7 @@ pub(crate) struct Torture {
 const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --seeds 0..10000
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
+  sigmalock lab torture --protocol sigma --agents --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
@@ -85,7 +89,8 @@ impl Torture {
     fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
         let replicas = &self.runs.replicas;
         let quorum = replicas.quorum()?;
-        let mut victim = Victim { protocol, variant: self.variant, mutant: None, quorum };
+        let mut victim =
+            Victim { protocol, variant: self.variant, mutant: None, agents: self.agents, quorum };
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
@@ -165,6 +170,7 @@ enum Line<'a> {
         protocol: &'a str,
         variant: &'a str,
         mutant: Option<&'a str>,
+        agents: bool,
         seed: u64,
         replay: &'a str,
         violations: Vec<Objection<'a>>,
@@ -173,6 +179,7 @@ enum Line<'a> {
         protocol: &'a str,
         variant: &'a str,
         mutant: Option<&'a str>,
+        agents: bool,
         n: Option<usize>,
         m: Option<usize>,
         seeds: u64,
@@ -196,6 +203,7 @@ struct Objection<'a> {
 fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
+    let agents = victim.has_agents();
     for Failure { seed, replay, violations } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
@@ -203,13 +211,15 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
             sentence: &v.sentence,
         });
         let violations = violations.collect();
-        let line = Line::Violation { protocol, variant, mutant, seed: *seed, replay, violations };
+        let line =
+            Line::Violation { protocol, variant, mutant, agents, seed: *seed, replay, violations };
         writeln!(out, "{}", serde_json::to_string(&line)?)?;
     }
     let line = Line::Summary {
         protocol,
         variant,
         mutant,
+        agents,
         n: victim.quorum.map(Quorum::n),
         m: victim.quorum.map(Quorum::m),
         seeds: report.seeds,

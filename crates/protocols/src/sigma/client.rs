@@ -54,6 +54,10 @@ impl Client {
         }
     }
 
+    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.values()
+    }
+
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
         match request {
             LockRequest::Acquire(wish) => match self.refuse(id, &wish) {
@@ -86,11 +90,13 @@ impl Client {
                 }
             }
             LockRequest::Evict { name } => {
-                let inside = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
-                let Some(call) = self.attempts.iter().find(inside).map(|(call, _)| *call) else {
+                let inside =
+                    |(_, a): &(&CallId, &mut Attempt)| a.name == name && a.guard().is_some();
+                let Some((&call, attempt)) = self.attempts.iter_mut().find(inside) else {
                     return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
                 };
-                self.finish(cx, call, Some(LockReply::Lost));
+                attempt.evict(cx);
+                self.watch(cx, call);
                 cx.reply(id, LockReply::Released);
             }
         }

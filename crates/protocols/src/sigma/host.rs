@@ -2,11 +2,14 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use sigmalock_core::{
-    Birth, Context, Echo, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token,
+    Birth, Context, Echo, Incarnation, LocalTime, Name, PeerId, ReplicaId, ReplicaReport, Span,
+    Token,
 };
 
+use super::inspect;
 use super::message::{Ask, Claim, GrantId, Message, Renewal, Spent, Ticket};
 use super::replica::Replica;
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
@@ -178,6 +181,18 @@ impl Host {
     /// How many replicas this host remembers.
     pub(super) fn len(&self) -> usize {
         self.replicas.len()
+    }
+
+    pub(super) fn reports(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        let first = ReplicaId { name: name.clone(), index: 0 };
+        let of_name = self.replicas.range(first..=inspect::beyond(name));
+        of_name.map(|(_, replica)| replica.report(&self.desk, now)).collect()
+    }
+
+    /// The name of each replica, in order.
+    pub(super) fn names_after(&self, after: Option<&Name>) -> impl Iterator<Item = &Name> {
+        let from = after.map_or(Bound::Unbounded, |name| Bound::Excluded(inspect::beyond(name)));
+        self.replicas.range((from, Bound::Unbounded)).map(|(id, _)| &id.name)
     }
 
     fn on_ask(

@@ -27,6 +27,13 @@ impl Queue {
         self.waiters.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+    pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.waiters.iter().map(|waiter| waiter.ticket)
+    }
+
     /// Queues a request, or takes note that it asked again. False if there is no room.
     pub(super) fn insert(&mut self, ask: &Ask, echo: Echo, len_max: usize) -> bool {
         match self.place_of(&ask.ticket) {

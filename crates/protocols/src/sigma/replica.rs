@@ -1,6 +1,9 @@
 //! One replica: who has its vote, who waits for it, and which token comes next.
 
-use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
+use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use sigmalock_core::{
+    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span, Token,
+};
 
 use super::host::Desk;
 use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
@@ -251,6 +254,22 @@ impl Replica {
         self.tokens.highest()
     }
 
+    pub(super) fn report(&self, desk: &Desk, now: LocalTime) -> ReplicaReport {
+        let owner = self.owner.as_ref().map(|owner| OwnerReport {
+            request: owner.ticket.request,
+            held_for: now.since(owner.since),
+            ends_in: owner.lease_end(desk).since(now),
+        });
+        ReplicaReport {
+            index: self.id.index,
+            owner,
+            waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
+            waiting: self.queue.len() as u32,
+            token: self.tokens.highest(),
+            abstains_for: desk.abstain_until.since(now),
+        }
+    }
+
     pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         let now = cx.now();
         self.used_at = now;
@@ -321,8 +340,9 @@ impl Replica {
     /// higher one, and says so, which saves the owner a SEAL.
     fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         let Some(owner) = &mut self.owner else { return };
-        if owner.vote.proposal <= self.tokens.highest() {
-            owner.vote.proposal = self.tokens.highest().next();
+        let above = desk.config.block_above(self.tokens.highest());
+        if owner.vote.proposal < above {
+            owner.vote.proposal = above;
             self.dirty = true;
             let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
             self.save(desk, cx);
@@ -377,7 +397,10 @@ impl Replica {
                 let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(desk.abstain_until.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
-                (waiter.echo, Answer::Queued { owner, wait })
+                let ahead = place as u32 + u32::from(owner.is_some());
+                let turn = desk.config.turn_in(service, place as u64);
+                let turn = turn.max(desk.abstain_until.since(now));
+                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
             }
         };
         self.save(desk, cx);

@@ -10,6 +10,8 @@ pub(super) struct Seat {
     /// The host, as far as known.
     pub(super) host: Option<PeerId>,
     pub(super) news: News,
+    /// How many are ahead in its queue and when the turn comes, if this request was queued there.
+    pub(super) place: Option<(u32, Span)>,
     /// The last response taken note of.
     pub(super) heard: Option<Heard>,
     /// The life of the host that last answered and was not abstaining.
@@ -62,6 +64,7 @@ impl Seat {
         Self {
             host: None,
             news: News::Unknown,
+            place: None,
             heard: None,
             voting_life: None,
             life_at_seal: None,

@@ -1,0 +1,176 @@
+//! What a node reports, in the shapes of the API.
+
+use std::time::Duration;
+
+use sigmalock_core::PeerId;
+use sigmalock_node::Role;
+use sigmalock_node::report::{
+    CounterReport, Holder, LockReport, LockSummary, PeerReport, ReplicaView, StatusReport, Waiter,
+};
+
+use crate::{API_VERSION, LABEL_LEN_MAX, v1};
+
+pub(super) fn lock(report: LockReport) -> v1::Lock {
+    let token = report.replicas.iter().map(|replica| replica.token.0).max().unwrap_or(0);
+    v1::Lock {
+        name: report.name.to_string(),
+        replicas_total: count(report.n),
+        quorum: count(report.m),
+        holder: report.holder.map(holder),
+        replicas: report.replicas.iter().map(replica).collect(),
+        waiters: report.queue.into_iter().map(waiter).collect(),
+        waiting: count(report.waiting),
+        token,
+        asked: count(report.asked),
+        answered: count(report.answered),
+    }
+}
+
+fn holder(holder: Holder) -> v1::Holder {
+    v1::Holder {
+        peer: holder.peer.to_string(),
+        label: holder.label.unwrap_or_default(),
+        token: holder.token.map_or(0, |token| token.0),
+        votes: count(holder.votes),
+        held_for_ms: millis(holder.held_for),
+        ends_in_ms: millis(holder.ends_in),
+    }
+}
+
+fn waiter(waiter: Waiter) -> v1::Waiter {
+    v1::Waiter {
+        peer: waiter.peer.to_string(),
+        request: waiter.request.to_string(),
+        labels: waiter.labels,
+        users: waiter.users,
+    }
+}
+
+fn replica(replica: &ReplicaView) -> v1::Replica {
+    v1::Replica {
+        index: u32::from(replica.index) + 1,
+        host: replica.host.map(|host| host.to_string()).unwrap_or_default(),
+        answered: replica.answered,
+        owner: replica.owner.map(|owner| owner.to_string()).unwrap_or_default(),
+        held_for_ms: millis(replica.held_for),
+        ends_in_ms: millis(replica.ends_in),
+        waiting: replica.waiting,
+        token: replica.token.0,
+        abstains_for_ms: millis(replica.abstains_for),
+    }
+}
+
+pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
+    v1::LockSummary {
+        name: summary.name.to_string(),
+        held: summary.held,
+        peer: summary.peer.map(|peer| peer.to_string()).unwrap_or_default(),
+        label: summary.label.unwrap_or_default(),
+        token: summary.token.0,
+        votes: count(summary.votes),
+        held_for_ms: millis(summary.held_for),
+        waiting: summary.waiting,
+    }
+}
+
+pub(super) fn peer(report: PeerReport) -> v1::Peer {
+    v1::Peer {
+        peer: report.peer.to_string(),
+        network_id: report.network,
+        addresses: report.addresses,
+        hosts: report.role == Role::Host,
+        up_for_ms: millis(report.up_for),
+        is_self: report.is_self,
+    }
+}
+
+pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
+    v1::PeerStatus {
+        peer: report.peer.to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api_version: API_VERSION,
+        pid: std::process::id(),
+        uptime_ms: millis(report.uptime),
+        can_grant: report.can_grant,
+        why_not: report.why_not.unwrap_or_default(),
+        hosts: report.role == Role::Host,
+        peers_up: count(report.peers_up),
+        hosts_up: count(report.hosts_up),
+        sessions: count(report.sessions),
+        held: count(report.held),
+        waiting: count(report.waiting),
+        hosted: count(report.hosted),
+        durable: report.durable,
+        data: report.data.unwrap_or_default(),
+        swarm: report.swarm.unwrap_or_default(),
+        replicas_total: count(report.n),
+        quorum: count(report.m),
+        lease_max_ms: millis(report.lease_max),
+        listening: report.listening,
+        refusals: report.refusals,
+        counters: counters(report.counters),
+    }
+}
+
+/// All counters, the kinds of messages and notes with a prefix.
+fn counters(report: CounterReport) -> Vec<v1::Counter> {
+    let plain = [
+        ("batches", report.batches),
+        ("inputs", report.inputs),
+        ("grants", report.grants),
+        ("to_self", report.to_self),
+        ("unsent", report.unsent),
+        ("frames_in", report.frames_in),
+        ("bytes_in", report.bytes_in),
+        ("nonsense", report.nonsense),
+        ("writes_out", report.writes_out),
+        ("bytes_out", report.bytes_out),
+        ("commits", report.commits),
+    ];
+    let kinds = [("sent", report.sent), ("received", report.received), ("note", report.notes)];
+    let kinds = kinds.into_iter().flat_map(|(prefix, counts)| {
+        counts.into_iter().map(move |(kind, value)| (format!("{prefix}.{kind}"), value))
+    });
+    let plain = plain.into_iter().map(|(name, value)| (name.to_owned(), value));
+    plain.chain(kinds).map(|(name, value)| v1::Counter { name, value }).collect()
+}
+
+/// A peer as people write it: `p` and a number.
+pub(super) fn parse_peer(text: &str) -> Option<PeerId> {
+    text.strip_prefix('p').unwrap_or(text).parse().ok().map(PeerId)
+}
+
+/// A label fit to be shown: short, and on one line.
+pub(super) fn label(text: &str) -> String {
+    let mut label: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    label.truncate(label.floor_char_boundary(LABEL_LEN_MAX));
+    label
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_short_and_on_one_line() {
+        assert_eq!(label("a\nb"), "a b");
+        assert_eq!(label("run 17"), "run 17");
+        let long = label(&"ü".repeat(LABEL_LEN_MAX));
+        assert_eq!(long, "ü".repeat(LABEL_LEN_MAX / 2));
+    }
+
+    #[test]
+    fn peers_are_read_as_they_are_written() {
+        assert_eq!(parse_peer(&PeerId(7).to_string()), Some(PeerId(7)));
+        assert_eq!(parse_peer("7"), Some(PeerId(7)));
+        assert_eq!(parse_peer("q7"), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! Where clients come in.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
+use tonic::codegen::tokio_stream::Stream;
+
+use super::connection::{Connection, Via};
+use super::{CONNECTIONS_MAX, ServerConfig};
+
+/// How long to wait when the system has no more sockets for us.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Why the API is not served. Nothing is bound.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Another peer serves that socket. Use it, or give this one another path.
+    #[error("another peer serves {path:?} already")]
+    UnixInUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// There is something else at that path. Give another.
+    #[error("{path:?} exists and is no socket")]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The socket cannot be made.
+    #[error("cannot serve {path:?}: {source}")]
+    Unix {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Somebody else has that port. Give another.
+    #[error("{address} is in use")]
+    TcpInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The API knows no passwords: whoever reaches it may hold every lock. Serve a loopback address.
+    #[error(
+        "{address} can be reached by other machines, and the API does not ask who they are: serve a loopback address, or allow remote clients explicitly"
+    )]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The peer has stopped: there is nothing to serve.
+    #[error("the peer has stopped")]
+    Stopped,
+    /// The address cannot be served.
+    #[error("cannot serve {address}: {source}")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// All that listens; as a stream, whoever comes.
+pub(super) struct Listeners {
+    unix: Option<OwnSocket>,
+    tcp: Option<TcpListener>,
+    room: Arc<Semaphore>,
+    breath: Option<Pin<Box<Sleep>>>,
+}
+
+impl Listeners {
+    pub(super) fn bind(config: &ServerConfig) -> Result<Self, BindError> {
+        let tcp = config.tcp.map(|address| bind_tcp(address, config.remote)).transpose()?;
+        let unix = config.unix.as_deref().map(OwnSocket::bind).transpose()?;
+        Ok(Self { unix, tcp, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), breath: None })
+    }
+
+    pub(super) fn tcp_address(&self) -> Option<SocketAddr> {
+        self.tcp.as_ref()?.local_addr().ok()
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Connection>> {
+        // Past the bound, a connection is closed at once, and its client told so by that.
+        let admit = |via: Via| Some((Arc::clone(&self.room).try_acquire_owned().ok()?, via));
+        if let Some(unix) = &self.unix {
+            while let Poll::Ready(accepted) = unix.listener.poll_accept(cx) {
+                let stream = accepted?.0;
+                if let Some((permit, via)) = admit(Via::Unix) {
+                    return Poll::Ready(Ok(Connection::new(stream, via, permit)));
+                }
+            }
+        }
+        if let Some(tcp) = &self.tcp {
+            while let Poll::Ready(accepted) = tcp.poll_accept(cx) {
+                let stream = accepted?.0;
+                stream.set_nodelay(true)?;
+                if let Some((permit, via)) = admit(Via::Tcp) {
+                    return Poll::Ready(Ok(Connection::new(stream, via, permit)));
+                }
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Stream for Listeners {
+    type Item = io::Result<Connection>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(breath) = &mut self.breath {
+                std::task::ready!(breath.as_mut().poll(cx));
+                self.breath = None;
+            }
+            match std::task::ready!(self.poll_accept(cx)) {
+                Ok(connection) => return Poll::Ready(Some(Ok(connection))),
+                // Too many open files, or a client that was gone before it was let in.
+                Err(_) => self.breath = Some(Box::pin(sleep(BREATH))),
+            }
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, remote: bool) -> Result<TcpListener, BindError> {
+    if !address.ip().is_loopback() && !remote {
+        return Err(BindError::NotLoopback { address });
+    }
+    let bind = || -> io::Result<TcpListener> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    bind().map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
+        _ => BindError::Tcp { address, source },
+    })
+}
+
+/// A socket that is ours as long as this lives, and gone with it.
+struct OwnSocket {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Locked: of two peers that start at once, one does not remove the socket of the other.
+    _claim: File,
+}
+
+impl OwnSocket {
+    fn bind(path: &Path) -> Result<Self, BindError> {
+        let failed = |source| BindError::Unix { path: path.to_owned(), source };
+        let claim_path = sibling(path, "lock");
+        let claim = OpenOptions::new().create(true).truncate(false).write(true).open(claim_path);
+        let claim = claim.map_err(failed)?;
+        match claim.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(BindError::UnixInUse { path: path.to_owned() });
+            }
+            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        remove_stale(path)?;
+        let listener = bind_private(path).map_err(failed)?;
+        Ok(Self { path: path.to_owned(), listener, _claim: claim })
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes a socket that a peer left behind: only if nobody answers on it.
+fn remove_stale(path: &Path) -> Result<(), BindError> {
+    let failed = |source| BindError::Unix { path: path.to_owned(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(meta) if !meta.file_type().is_socket() => {
+            return Err(BindError::NoSocket { path: path.to_owned() });
+        }
+        Ok(_) => {}
+    }
+    match StdUnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed)
+        }
+        Err(error) => Err(failed(error)),
+        Ok(_) => Err(BindError::UnixInUse { path: path.to_owned() }),
+    }
+}
+
+/// Made beside its place and moved there when only its user can open it: there is no moment in which others
+/// can.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let draft = sibling(path, "new");
+    let _ = fs::remove_file(&draft);
+    let listener = UnixListener::bind(&draft)?;
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&draft, path)?;
+    Ok(listener)
+}
+
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,191 @@
+//! The calls of the API.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sigmalock_core::{Name, PeerId};
+use sigmalock_node::report::{EvictError, EvictOutcome};
+use sigmalock_node::{Handle, SessionError, clock};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::connection::Via;
+use super::session::SessionStream;
+use super::watching::WatchStream;
+use super::{Activity, FIRST_WORD_TIMEOUT, ServerConfig, convert, until_stopped};
+use crate::v1::locks_server::Locks as LocksService;
+use crate::v1::session_request::Kind as Ask;
+use crate::{API_VERSION, v1};
+
+/// So many names are listed at once.
+const LIST_MAX: usize = 10_000;
+
+/// So many round trips are timed at once.
+const ROUNDS_MAX: u32 = 10_000;
+
+/// What is said of a peer that is there no more.
+const STOPPED: &str = "this peer has stopped";
+
+/// A node, as the service that tonic calls.
+pub(super) struct Locks {
+    handle: Handle,
+    peer: PeerId,
+    config: ServerConfig,
+    activity: Arc<Activity>,
+    stopped: watch::Receiver<bool>,
+    /// Different in each life of a peer.
+    life_us: u64,
+    last_session: AtomicU64,
+}
+
+impl Locks {
+    pub(super) fn new(
+        handle: Handle, peer: PeerId, config: ServerConfig, activity: Arc<Activity>,
+        stopped: watch::Receiver<bool>,
+    ) -> Self {
+        let life_us = clock::wall().as_micros();
+        Self { handle, peer, config, activity, stopped, life_us, last_session: AtomicU64::new(0) }
+    }
+
+    fn greet(&self) -> v1::Opened {
+        let session = self.last_session.fetch_add(1, Ordering::Relaxed) + 1;
+        v1::Opened {
+            session,
+            peer: self.peer.to_string(),
+            api_version: API_VERSION,
+            peer_version: env!("CARGO_PKG_VERSION").to_owned(),
+            holder: format!("{}/{:x}/{session}", self.peer, self.life_us),
+        }
+    }
+}
+
+fn name(text: &str) -> Result<Name, Status> {
+    Name::new(text).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+/// What a session says first of all.
+async fn first_word(requests: &mut Streaming<v1::SessionRequest>) -> Result<v1::Open, Status> {
+    let late = || {
+        Status::deadline_exceeded(format!(
+            "a session begins with Open, within {FIRST_WORD_TIMEOUT:?}"
+        ))
+    };
+    let first = timeout(FIRST_WORD_TIMEOUT, requests.message()).await.map_err(|_| late())??;
+    let Some(v1::SessionRequest { kind: Some(Ask::Open(open)) }) = first else {
+        return Err(Status::failed_precondition("a session begins with Open"));
+    };
+    if open.api_version != API_VERSION {
+        return Err(Status::failed_precondition(format!(
+            "this peer (sigmalock {}) speaks version {API_VERSION} of the API, the client version {}: use the same on both sides",
+            env!("CARGO_PKG_VERSION"),
+            open.api_version,
+        )));
+    }
+    Ok(open)
+}
+
+#[tonic::async_trait]
+impl LocksService for Locks {
+    type SessionStream = SessionStream;
+
+    async fn session(
+        &self, request: Request<Streaming<v1::SessionRequest>>,
+    ) -> Result<Response<SessionStream>, Status> {
+        let busy = self.activity.session();
+        let mut requests = request.into_inner();
+        let open = first_word(&mut requests).await?;
+        let session =
+            self.handle.open_session(convert::label(&open.label)).map_err(|error| match error {
+                SessionError::Closed => Status::unavailable(error.to_string()),
+                SessionError::TooMany => Status::resource_exhausted(error.to_string()),
+            })?;
+        let stopped = until_stopped(self.stopped.clone());
+        let stream = SessionStream::new(requests, session, self.greet(), stopped, busy);
+        Ok(Response::new(stream))
+    }
+
+    async fn inspect(
+        &self, request: Request<v1::InspectRequest>,
+    ) -> Result<Response<v1::Lock>, Status> {
+        self.activity.touch();
+        let name = name(&request.get_ref().name)?;
+        Ok(Response::new(convert::lock(self.handle.inspect(name).await)))
+    }
+
+    async fn list(
+        &self, request: Request<v1::ListRequest>,
+    ) -> Result<Response<v1::ListResponse>, Status> {
+        self.activity.touch();
+        let v1::ListRequest { prefix, limit } = request.into_inner();
+        let limit = if limit == 0 { LIST_MAX } else { (limit as usize).min(LIST_MAX) };
+        let locks = self.handle.list(prefix, limit).await;
+        let locks = locks.into_iter().map(convert::summary).collect();
+        Ok(Response::new(v1::ListResponse { locks }))
+    }
+
+    async fn r#break(
+        &self, request: Request<v1::BreakRequest>,
+    ) -> Result<Response<v1::BreakResponse>, Status> {
+        self.activity.touch();
+        let by_tcp = request.extensions().get::<Via>() != Some(&Via::Unix);
+        if by_tcp && !self.config.admin_over_tcp {
+            return Err(Status::permission_denied(
+                "this peer does not break locks for those who come by TCP: use its Unix socket, or start it so that it does",
+            ));
+        }
+        match self.handle.evict(name(&request.get_ref().name)?).await {
+            Ok(EvictOutcome::Evicted { peer, label }) => {
+                let label = label.unwrap_or_default();
+                Ok(Response::new(v1::BreakResponse { peer: peer.to_string(), label }))
+            }
+            Ok(EvictOutcome::NotHeld) => Err(Status::not_found("nobody holds that lock")),
+            Err(error @ EvictError::Stopped) => Err(Status::unavailable(error.to_string())),
+            Err(error) => Err(Status::aborted(error.to_string())),
+        }
+    }
+
+    async fn peers(
+        &self, _: Request<v1::PeersRequest>,
+    ) -> Result<Response<v1::PeersResponse>, Status> {
+        self.activity.touch();
+        let peers = self.handle.peers().await.into_iter().map(convert::peer).collect();
+        Ok(Response::new(v1::PeersResponse { peers }))
+    }
+
+    async fn status(
+        &self, _: Request<v1::StatusRequest>,
+    ) -> Result<Response<v1::PeerStatus>, Status> {
+        self.activity.touch();
+        let status = self.handle.status().await.ok_or_else(|| Status::unavailable(STOPPED))?;
+        Ok(Response::new(convert::status(status)))
+    }
+
+    async fn measure(
+        &self, request: Request<v1::MeasureRequest>,
+    ) -> Result<Response<v1::MeasureResponse>, Status> {
+        self.activity.touch();
+        let v1::MeasureRequest { peer, rounds } = request.into_inner();
+        if rounds == 0 || rounds > ROUNDS_MAX {
+            return Err(Status::invalid_argument(format!(
+                "between 1 and {ROUNDS_MAX} round trips can be timed at once, not {rounds}"
+            )));
+        }
+        let peer = convert::parse_peer(&peer).ok_or_else(|| {
+            Status::invalid_argument(format!("{peer:?} is no peer: peers are p and a number"))
+        })?;
+        let measured = self.handle.measure(peer, rounds).await;
+        let rtt_ns = measured.map_err(Status::failed_precondition)?;
+        Ok(Response::new(v1::MeasureResponse { rtt_ns }))
+    }
+
+    type WatchStream = WatchStream;
+
+    async fn watch(
+        &self, request: Request<v1::WatchRequest>,
+    ) -> Result<Response<WatchStream>, Status> {
+        let busy = self.activity.session();
+        let watch = self.handle.watch(name(&request.get_ref().name)?);
+        Ok(Response::new(WatchStream::new(watch, until_stopped(self.stopped.clone()), busy)))
+    }
+}

@@ -1,0 +1,169 @@
+//! The API, served for a node.
+//!
+//! ```text
+//!   socket ──► Connection ──► tonic ──► Operations ──► Handle
+//!                                  └──► SessionStream ──► Session     one task a session, that of its answers
+//! ```
+
+mod connection;
+mod convert;
+mod listen;
+mod locks;
+mod session;
+mod watching;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sigmalock_core::LocalTime;
+use sigmalock_node::{Handle, clock};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use listen::BindError;
+use listen::Listeners;
+use locks::Locks;
+
+use crate::MESSAGE_LEN_MAX;
+use crate::v1::locks_server::LocksServer;
+
+/// So many connections are served at once; one more is closed at once.
+pub const CONNECTIONS_MAX: usize = 4_096;
+
+/// So many calls and sessions at once on one connection; one more waits at the client.
+pub const STREAMS_MAX: u32 = 256;
+
+/// How long a connection, and a session, may take to say its first word.
+pub const FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long connections may take to end after the sessions have; then they are cut.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How much a client may send before it was read.
+const WINDOW_BYTES: u32 = 1 << 20;
+
+/// Where and for whom to serve.
+#[derive(Debug, Clone, Default)]
+pub struct ServerConfig {
+    /// A Unix socket, for this peer's user only.
+    pub unix: Option<PathBuf>,
+    /// A TCP address; loopback only, unless `remote` says otherwise.
+    pub tcp: Option<SocketAddr>,
+    /// Serves TCP to other machines. Nothing checks who they are: whoever reaches the port holds locks.
+    pub remote: bool,
+    /// Lets those who come by TCP break locks. On the Unix socket one needs no permission: whoever can
+    /// open it can also stop the peer.
+    pub admin_over_tcp: bool,
+}
+
+/// The API while it is served. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct Server {
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<Result<(), tonic::transport::Error>>,
+    activity: Arc<Activity>,
+    unix: Option<PathBuf>,
+    tcp: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Binds what is to be bound, and serves.
+    ///
+    /// # Errors
+    /// Something cannot be bound; then nothing is.
+    pub async fn start(handle: Handle, config: ServerConfig) -> Result<Self, BindError> {
+        let listeners = Listeners::bind(&config)?;
+        let (unix, tcp) = (config.unix.clone(), listeners.tcp_address());
+        let (stop, stopped) = watch::channel(false);
+        let activity = Arc::new(Activity::default());
+        activity.touch();
+        let peer = handle.status().await.ok_or(BindError::Stopped)?.peer;
+        let locks = Locks::new(handle, peer, config, Arc::clone(&activity), stopped.clone());
+        let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
+        let ended = until_stopped(stopped);
+        let serving = tonic::transport::Server::builder()
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .serve_with_incoming_shutdown(service, listeners, ended);
+        Ok(Self { stop, serving: tokio::spawn(serving), activity, unix, tcp })
+    }
+
+    /// The Unix socket it serves.
+    #[must_use]
+    pub fn unix(&self) -> Option<&Path> {
+        self.unix.as_deref()
+    }
+
+    /// The TCP address it serves.
+    #[must_use]
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        self.tcp
+    }
+
+    /// For how long nobody has wanted anything; `None` while somebody has a session.
+    #[must_use]
+    pub fn idle_for(&self) -> Option<Duration> {
+        self.activity.idle_for()
+    }
+
+    /// Ends all sessions, telling each why, and stops.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let _ = tokio::time::timeout(STOP_TIMEOUT, &mut self.serving).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.serving.abort();
+    }
+}
+
+/// Completes when the server stops.
+async fn until_stopped(mut stopped: watch::Receiver<bool>) {
+    // An error is the server dropped.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Whether anybody uses this peer.
+#[derive(Debug, Default)]
+struct Activity {
+    sessions: AtomicUsize,
+    last_us: AtomicU64,
+}
+
+impl Activity {
+    fn touch(&self) {
+        self.last_us.store(clock::now().as_micros(), Ordering::Relaxed);
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        if self.sessions.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let last = LocalTime::from_micros(self.last_us.load(Ordering::Relaxed));
+        Some(Duration::from_micros(clock::now().since(last).as_micros()))
+    }
+
+    /// Counts a session, as long as what is returned lives.
+    fn session(self: &Arc<Self>) -> Busy {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+}
+
+/// Somebody uses this peer.
+#[derive(Debug)]
+struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.touch();
+        self.0.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+}

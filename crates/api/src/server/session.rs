@@ -1,0 +1,172 @@
+//! A session, from its first word to its last.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use sigmalock_core::{Acquire, LockReply, Name, Patience, Refusal, Span};
+use sigmalock_node::{Session, clock};
+use tonic::codegen::tokio_stream::Stream;
+use tonic::{Status, Streaming};
+
+use super::Busy;
+use crate::v1::session_request::Kind as Ask;
+use crate::v1::session_response::Kind as Say;
+use crate::v1::{self, RefusalCode, SessionRequest, SessionResponse};
+
+/// The ttl of those who do not say one.
+const TTL_DEFAULT: Span = Span::from_secs(10);
+
+/// What is said to those whose peer stops.
+const STOPPING: &str = "this peer is stopping; everything that the session held is released";
+
+/// The answers of a session, as a stream. Whoever takes them also reads the requests, so that a session is
+/// one task, and a client that does not read is not read from. Dropping it ends the session, with all
+/// it holds.
+pub(super) struct SessionStream {
+    requests: Streaming<SessionRequest>,
+    /// `None` once the session is over.
+    session: Option<Session>,
+    /// What is to be said before anything from the node: at most one.
+    first: Option<Say>,
+    stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _busy: Busy,
+}
+
+impl SessionStream {
+    pub(super) fn new(
+        requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened,
+        stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
+    ) -> Self {
+        let first = Some(Say::Opened(opened));
+        Self { requests, session: Some(session), first, stopped: Box::pin(stopped), _busy: busy }
+    }
+
+    /// The next thing to say; `None`: the client has ended the session.
+    fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Say, Status>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        let Some(session) = &mut self.session else { return Poll::Ready(None) };
+        // Answers that are there already go out together, before the next request is looked at.
+        if let Some((call, reply)) = session.try_next() {
+            return Poll::Ready(Some(Ok(say(call, reply))));
+        }
+        while let Poll::Ready(request) = Pin::new(&mut self.requests).poll_next(cx) {
+            let refused = match request {
+                None => return Poll::Ready(None),
+                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                Some(Ok(request)) => hear(session, request),
+            };
+            if let Err(refused) = refused {
+                return Poll::Ready(Some(Ok(Say::Refused(refused))));
+            }
+        }
+        let stopping = || Some(Err(Status::unavailable(STOPPING)));
+        if self.stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(stopping());
+        }
+        // Its own future keeps nothing between two polls: what it waits for is in the session.
+        let next = ready!(pin!(session.next()).poll(cx));
+        Poll::Ready(next.map_or_else(stopping, |(call, reply)| Some(Ok(say(call, reply)))))
+    }
+}
+
+impl Stream for SessionStream {
+    type Item = Result<SessionResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let said = ready!(self.poll_say(cx));
+        if !matches!(said, Some(Ok(_))) {
+            self.session = None;
+        }
+        Poll::Ready(said.map(|said| said.map(|kind| SessionResponse { kind: Some(kind) })))
+    }
+}
+
+/// Passes a request on, or says why not. A node that has stopped says so by itself.
+fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
+    match request.kind {
+        Some(Ask::Acquire(acquire)) => {
+            let _ = session.acquire(acquire.call, wish(&acquire)?);
+        }
+        Some(Ask::Release(v1::Release { call })) => drop(session.release(call)),
+        Some(Ask::Cancel(v1::Cancel { call })) => drop(session.cancel(call)),
+        Some(Ask::Open(_)) => {
+            return Err(refused(0, RefusalCode::UnknownRequest, "the session is open already"));
+        }
+        None => {
+            let text = "this peer does not know such a request; it may be older than the client";
+            return Err(refused(0, RefusalCode::UnknownRequest, text));
+        }
+    }
+    Ok(())
+}
+
+fn wish(acquire: &v1::Acquire) -> Result<Acquire, v1::Refused> {
+    let call = acquire.call;
+    match v1::Mode::try_from(acquire.mode) {
+        Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => {}
+        Ok(v1::Mode::Shared) => {
+            let text = "shared locks are not there yet: ask for an exclusive one";
+            return Err(refused(call, RefusalCode::BadMode, text));
+        }
+        Err(_) => {
+            let text =
+                format!("this peer knows no mode {}; ask for an exclusive lock", acquire.mode);
+            return Err(refused(call, RefusalCode::BadMode, text));
+        }
+    }
+    let name = Name::new(&acquire.name)
+        .map_err(|error| refused(call, RefusalCode::BadName, error.to_string()))?;
+    let ttl = match acquire.ttl_ms {
+        0 => TTL_DEFAULT,
+        ms => Span::from_millis(ms.into()),
+    };
+    let patience = match acquire.patience {
+        Some(v1::acquire::Patience::Now(_)) => Patience::Try,
+        Some(v1::acquire::Patience::WaitMs(ms)) => Patience::For(Span::from_millis(ms)),
+        Some(v1::acquire::Patience::Forever(_)) | None => Patience::Forever,
+    };
+    Ok(Acquire { name, ttl, patience })
+}
+
+fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused {
+    v1::Refused { call, code: code.into(), text: text.into() }
+}
+
+fn say(call: u64, reply: LockReply) -> Say {
+    match reply {
+        LockReply::Granted { token, deadline } => Say::Granted(v1::Granted {
+            call,
+            token: token.map_or(0, |token| token.0),
+            deadline_boottime_us: deadline.as_micros(),
+            remaining_ms: deadline.since(clock::now()).as_micros() / 1_000,
+        }),
+        LockReply::Extended { deadline } => Say::Extended(v1::Extended {
+            call,
+            deadline_boottime_us: deadline.as_micros(),
+            remaining_ms: deadline.since(clock::now()).as_micros() / 1_000,
+        }),
+        LockReply::Queued { ahead, wait } => {
+            Say::Queued(v1::Queued { call, ahead, wait_ms: wait.as_micros() / 1_000 })
+        }
+        LockReply::Lost => Say::Lost(v1::Lost { call }),
+        LockReply::Released => Say::Released(v1::Released { call }),
+        LockReply::Busy => Say::Busy(v1::Busy { call }),
+        LockReply::TimedOut => Say::TimedOut(v1::TimedOut { call }),
+        LockReply::Cancelled => Say::Cancelled(v1::Cancelled { call }),
+        LockReply::Refused(refusal) => {
+            Say::Refused(refused(call, code(refusal), refusal.to_string()))
+        }
+    }
+}
+
+fn code(refusal: Refusal) -> RefusalCode {
+    match refusal {
+        Refusal::TtlTooShort { .. } | Refusal::TtlTooLong { .. } => RefusalCode::BadTtl,
+        Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
+        Refusal::UnknownCall => RefusalCode::UnknownCall,
+        Refusal::DuplicateCall => RefusalCode::DuplicateCall,
+    }
+}

@@ -1,0 +1,202 @@
+//! What a demonstration knows of itself: plain facts, for the view, the lines and the summary.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How many events the log keeps.
+const LOG_LEN_MAX: usize = 200;
+/// How many seconds the curves show.
+pub(crate) const HISTORY_LEN: usize = 120;
+
+/// Everything at a glance.
+#[derive(Debug)]
+pub(crate) struct Board {
+    began: Instant,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) locks: Vec<Lock>,
+    /// Entries in each of the last seconds, oldest first; the last one is not over.
+    pub(crate) entries_per_s: VecDeque<u64>,
+    /// Messages between peers, likewise.
+    pub(crate) messages_per_s: VecDeque<u64>,
+    pub(crate) log: VecDeque<Event>,
+    pub(crate) entries: u64,
+    pub(crate) kills: u64,
+    pub(crate) losses: u64,
+    pub(crate) longest_wait: Duration,
+    pub(crate) violations: Vec<String>,
+    told: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peer {
+    pub(crate) up: bool,
+    pub(crate) since: Duration,
+    pub(crate) connected: u32,
+    pub(crate) messages_per_s: u64,
+    pub(crate) notes: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    /// The peer it talks to.
+    pub(crate) peer: usize,
+    pub(crate) lock: usize,
+    pub(crate) state: State,
+    pub(crate) since: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its peer is down.
+    Cut,
+    Away,
+    /// So many are before it, if it was told.
+    Waiting(Option<u32>),
+    Inside(u64),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Lock {
+    pub(crate) name: String,
+    pub(crate) token: u64,
+    pub(crate) entries: u64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) at: Duration,
+    pub(crate) words: String,
+    /// Ordinary traffic: for lines, not for the log of the view.
+    pub(crate) ordinary: bool,
+}
+
+impl Board {
+    pub(crate) fn new(peers: usize, workers: usize, names: &[&str]) -> Self {
+        let lock = |name: &&str| Lock { name: (*name).to_owned(), token: 0, entries: 0 };
+        let worker = |index: usize| Worker {
+            peer: index % peers,
+            lock: index % names.len(),
+            state: State::Cut,
+            since: Duration::ZERO,
+        };
+        Self {
+            began: Instant::now(),
+            peers: vec![Peer { up: true, ..Peer::default() }; peers],
+            workers: (0..workers).map(worker).collect(),
+            locks: names.iter().map(lock).collect(),
+            entries_per_s: VecDeque::from([0]),
+            messages_per_s: VecDeque::from([0]),
+            log: VecDeque::new(),
+            entries: 0,
+            kills: 0,
+            losses: 0,
+            longest_wait: Duration::ZERO,
+            violations: Vec::new(),
+            told: 0,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn tell(&mut self, words: impl Into<String>) {
+        self.push(words.into(), false);
+    }
+
+    pub(crate) fn tell_ordinary(&mut self, words: impl Into<String>) {
+        self.push(words.into(), true);
+    }
+
+    fn push(&mut self, words: String, ordinary: bool) {
+        if self.log.len() == LOG_LEN_MAX {
+            self.log.pop_front();
+            self.told = self.told.saturating_sub(1);
+        }
+        self.log.push_back(Event { at: self.now(), words, ordinary });
+    }
+
+    /// Events that were not asked for before.
+    pub(crate) fn news(&mut self) -> Vec<Event> {
+        let news = self.log.iter().skip(self.told).cloned().collect();
+        self.told = self.log.len();
+        news
+    }
+
+    /// What a worker is doing now.
+    pub(crate) fn set(&mut self, worker: usize, state: State) {
+        let now = self.now();
+        let worker = &mut self.workers[worker];
+        if core::mem::discriminant(&worker.state) != core::mem::discriminant(&state) {
+            worker.since = now;
+        }
+        worker.state = state;
+    }
+
+    pub(crate) fn entered(&mut self, worker: usize, token: u64, waited: Duration) {
+        self.set(worker, State::Inside(token));
+        let lock = self.workers[worker].lock;
+        self.locks[lock].token = token;
+        self.locks[lock].entries += 1;
+        self.entries += 1;
+        if let Some(this_second) = self.entries_per_s.back_mut() {
+            *this_second += 1;
+        }
+        if waited > self.longest_wait {
+            self.longest_wait = waited;
+        }
+    }
+
+    pub(crate) fn peer_is(&mut self, peer: usize, up: bool) {
+        let since = self.now();
+        self.peers[peer] = Peer { up, since, ..Peer::default() };
+    }
+
+    /// A second is over.
+    pub(crate) fn tick(&mut self, messages: u64) {
+        if let Some(this_second) = self.messages_per_s.back_mut() {
+            *this_second = messages;
+        }
+        for history in [&mut self.entries_per_s, &mut self.messages_per_s] {
+            history.push_back(0);
+            if history.len() > HISTORY_LEN {
+                history.pop_front();
+            }
+        }
+    }
+
+    /// Entries in the last whole second, and messages.
+    pub(crate) fn rates(&self) -> (u64, u64) {
+        let last = |history: &VecDeque<u64>| history.iter().rev().nth(1).copied().unwrap_or(0);
+        (last(&self.entries_per_s), last(&self.messages_per_s))
+    }
+
+    pub(crate) fn holder(&self, lock: usize) -> Option<usize> {
+        let inside = |worker: &Worker| {
+            worker.lock == lock && matches!(worker.state, State::Inside(_))
+        };
+        self.workers.iter().position(inside)
+    }
+
+    /// Who waits for a lock, next first, as far as they were told.
+    pub(crate) fn queue(&self, lock: usize) -> Vec<usize> {
+        let mut queue: Vec<_> = (0..self.workers.len())
+            .filter_map(|index| match self.workers[index] {
+                Worker { state: State::Waiting(ahead), since, lock: at, .. } if at == lock => {
+                    Some((ahead.unwrap_or(u32::MAX), since, index))
+                }
+                _ => None,
+            })
+            .collect();
+        queue.sort_unstable();
+        queue.into_iter().map(|(_, _, index)| index).collect()
+    }
+
+    /// The peer of a worker that is inside, if anybody is.
+    pub(crate) fn holders_peer(&self) -> Option<usize> {
+        let inside = (0..self.locks.len()).find_map(|lock| self.holder(lock));
+        inside.map(|worker| self.workers[worker].peer)
+    }
+}

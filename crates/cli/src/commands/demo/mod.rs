@@ -1,0 +1,283 @@
+//! `demo`: real peers, contending workers, and a button to kill them with.
+
+mod board;
+mod register;
+mod screen;
+mod view;
+mod workers;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+use sigmalock::Client;
+use sigmalock::report::PeerStatus;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use self::board::Board;
+use self::screen::{Screen, Wish};
+use self::view::number;
+use self::workers::{Chance, Stage, work};
+use crate::outcome::{Verdict, after_help};
+use crate::process::signals::{ENDING, Signals};
+use crate::swarm::{Kind, Swarm};
+use crate::words;
+
+/// Five peers on this machine, workers that contend, and a live view: kill peers and watch it heal
+///
+/// Every peer is a process of its own. A fenced register outside the swarm watches that no two workers are
+/// ever inside the same lock, and that tokens only grow; if not, the exit code is 1. Without a terminal:
+/// one line per event, and one every second. Nothing is left behind.
+#[derive(Debug, Args)]
+#[command(after_help = after_help(EXAMPLES))]
+pub(crate) struct Demo {
+    /// Kill and restart by itself, and end with a summary
+    #[arg(long)]
+    auto: bool,
+    /// How long [default: with --auto 60, else until you quit]
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    seconds: Option<u64>,
+    /// How many peers
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = peers)]
+    peers: usize,
+    /// The summary as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "  \
+  sigmalock demo
+  sigmalock demo --auto --seconds 30
+  sigmalock demo --auto --json | tail -1";
+
+const NAMES: [&str; 3] = ["/printer", "/deploy", "/backup"];
+const WORKERS_PER_PEER: usize = 2;
+const PEERS_MAX: usize = 20;
+/// Short, so that the healing can be watched.
+const LEASE_MAX: &str = "3s";
+const AUTO_SECONDS: u64 = 60;
+const FRAME_EVERY: Duration = Duration::from_millis(100);
+/// How long a peer has for the question how it is.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(400);
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+    seconds.ok_or_else(|| "this should be a whole number of seconds, at most a day".to_owned())
+}
+
+fn peers(text: &str) -> Result<usize, String> {
+    let peers = text.parse().ok().filter(|peers| (1..=PEERS_MAX).contains(peers));
+    peers.ok_or_else(|| format!("this should be a whole number between 1 and {PEERS_MAX}"))
+}
+
+impl Demo {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        super::block_on(self.perform())
+    }
+
+    async fn perform(&self) -> anyhow::Result<Verdict> {
+        let mut signals = Signals::new(&ENDING)?;
+        let kind = Kind { durable: false, lease_max: Some(LEASE_MAX) };
+        let swarm = tokio::select! {
+            swarm = Swarm::start(self.peers, kind) => swarm?,
+            _ = signals.next() => return Ok(Verdict::Holds),
+        };
+        let stage = Stage::new(Board::new(self.peers, self.peers * WORKERS_PER_PEER, &NAMES));
+        stage.board().tell(format!("{} peers have started", self.peers));
+        for worker in 0..self.peers * WORKERS_PER_PEER {
+            tokio::spawn(work(stage.clone(), worker, swarm.api(worker % self.peers)));
+        }
+        tokio::spawn(survey(stage.clone(), (0..self.peers).map(|peer| swarm.api(peer)).collect()));
+        let seconds = self.seconds.or(self.auto.then_some(AUTO_SECONDS));
+        let mut show = Show { swarm, stage, chance: Chance(u64::from(std::process::id())), seconds };
+        let mut screen = Screen::open()?;
+        let end = tokio::select! {
+            end = show.go_on(&mut screen, self.auto) => end,
+            _ = signals.next() => Ok(()),
+        };
+        // The terminal first: whatever is said from here on is to be seen.
+        drop(screen);
+        end?;
+        self.sum_up(&show)
+    }
+
+    fn sum_up(&self, show: &Show) -> anyhow::Result<Verdict> {
+        let board = show.stage.board();
+        let (entries, kills) = (board.entries, board.kills);
+        let tokens = !board.violations.iter().any(|violation| violation.contains("token"));
+        let exclusion = board.violations.is_empty() || !tokens;
+        if self.json {
+            super::print_json(&json!({
+                "seconds": board.now().as_secs_f64(),
+                "peers": self.peers,
+                "workers": board.workers.len(),
+                "entries": entries,
+                "kills": kills,
+                "guards_lost": board.losses,
+                "longest_wait_ms": board.longest_wait.as_millis() as u64,
+                "tokens_monotone": tokens,
+                "violations": board.violations,
+            }))?;
+        } else {
+            let yes = |yes: bool| if yes { "yes" } else { "NO" };
+            super::print(&format!(
+                "{entries} entries in {}, {kills} kills, {} guards lost with their peers\n\
+                 longest wait {}\ntokens monotone: {}\nnever two inside: {}\n",
+                words::time(board.now()),
+                board.losses,
+                words::time(board.longest_wait),
+                yes(tokens),
+                yes(exclusion && board.violations.is_empty()),
+            ))?;
+            for violation in &board.violations {
+                super::print(&format!("violation: {violation}\n"))?;
+            }
+        }
+        Ok(if board.violations.is_empty() { Verdict::Holds } else { Verdict::Violated })
+    }
+}
+
+/// The demonstration while it goes on.
+struct Show {
+    swarm: Swarm,
+    stage: Stage,
+    chance: Chance,
+    seconds: Option<u64>,
+}
+
+impl Show {
+    async fn go_on(&mut self, screen: &mut Screen, auto: bool) -> anyhow::Result<()> {
+        let mut frames = interval(FRAME_EVERY);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut script = auto.then(|| Script::new(self.seconds.unwrap_or(AUTO_SECONDS)));
+        loop {
+            let wish = tokio::select! {
+                _ = frames.tick() => None,
+                wish = screen.wish() => Some(wish),
+            };
+            let now = self.stage.board().now();
+            let wish = wish.or_else(|| script.as_mut().and_then(|script| script.next(now)));
+            match wish {
+                Some(Wish::Quit) => return Ok(()),
+                Some(wish) => self.grant(wish).await?,
+                None => {}
+            }
+            if let Some(peer) = self.swarm.fallen()? {
+                let mut board = self.stage.board();
+                board.peer_is(peer, false);
+                board.tell(format!("peer {} ended by itself", number(peer)));
+            }
+            screen.draw(&mut self.stage.board(), self.seconds)?;
+            if self.seconds.is_some_and(|seconds| now.as_secs() >= seconds) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn grant(&mut self, wish: Wish) -> anyhow::Result<()> {
+        let up: Vec<_> = (0..self.stage.board().peers.len()).filter(|p| self.swarm.is_up(*p)).collect();
+        match wish {
+            Wish::Quit => {}
+            Wish::Kill if up.is_empty() => {}
+            Wish::Kill => {
+                let peer = up[self.chance.below(up.len())];
+                self.kill(peer, "")?;
+            }
+            Wish::KillHolder => {
+                let holders = self.stage.board().holders_peer();
+                if let Some(peer) = holders.filter(|peer| up.contains(peer)) {
+                    self.kill(peer, ", with a holder at it")?;
+                }
+            }
+            Wish::Restart => self.restart().await?,
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, peer: usize, remark: &str) -> anyhow::Result<()> {
+        self.swarm.kill(peer)?;
+        let mut board = self.stage.board();
+        board.kills += 1;
+        board.peer_is(peer, false);
+        board.tell(format!("SIGKILL for peer {}{remark}", number(peer)));
+        Ok(())
+    }
+
+    async fn restart(&mut self) -> anyhow::Result<()> {
+        for peer in 0..self.stage.board().peers.len() {
+            if self.swarm.is_up(peer) {
+                continue;
+            }
+            self.swarm.launch(peer)?;
+            self.swarm.learn_address(peer).await?;
+            let mut board = self.stage.board();
+            board.peer_is(peer, true);
+            board.tell(format!("peer {} is back, with no memory of its former life", number(peer)));
+        }
+        Ok(())
+    }
+}
+
+/// What happens by itself: a kill, a pause, a restart, a pause, and so on; healed well before the end.
+struct Script {
+    step: Duration,
+    end: Duration,
+    steps: u32,
+}
+
+impl Script {
+    fn new(seconds: u64) -> Self {
+        let end = Duration::from_secs(seconds);
+        Self { step: (end / 8).clamp(Duration::from_millis(500), Duration::from_secs(5)), end, steps: 0 }
+    }
+
+    fn next(&mut self, now: Duration) -> Option<Wish> {
+        if now < self.step * (self.steps + 1) || now + self.step > self.end {
+            return None;
+        }
+        self.steps += 1;
+        Some(match self.steps % 4 {
+            1 => Wish::KillHolder,
+            3 => Wish::Kill,
+            _ => Wish::Restart,
+        })
+    }
+}
+
+/// Asks every peer, every second, how it is.
+async fn survey(stage: Stage, apis: Vec<String>) {
+    let mut clients: Vec<Option<Client>> = vec![None; apis.len()];
+    let mut sent = vec![0; apis.len()];
+    let mut begin = Instant::now();
+    loop {
+        sleep(Duration::from_secs(1).saturating_sub(begin.elapsed())).await;
+        begin = Instant::now();
+        let mut messages = 0;
+        for (index, api) in apis.iter().enumerate() {
+            if clients[index].is_none() {
+                clients[index] = Client::connect(api).await.ok();
+            }
+            let Some(client) = &clients[index] else { continue };
+            let Ok(Ok(status)) = tokio::time::timeout(STATUS_TIMEOUT, client.status()).await else {
+                (clients[index], sent[index]) = (None, 0);
+                continue;
+            };
+            let so_far = messages_sent(&status);
+            let fresh = so_far.saturating_sub(sent[index]);
+            sent[index] = so_far;
+            messages += fresh;
+            let mut board = stage.board();
+            let peer = &mut board.peers[index];
+            peer.messages_per_s = fresh;
+            peer.connected = status.peers_up.saturating_sub(1);
+            peer.notes = status.why_not;
+        }
+        stage.board().tick(messages);
+    }
+}
+
+/// Messages that a peer has sent to others, of all kinds.
+fn messages_sent(status: &PeerStatus) -> u64 {
+    let sent = status.counters.iter().filter(|counter| counter.name.starts_with("sent."));
+    sent.map(|counter| counter.value).sum()
+}

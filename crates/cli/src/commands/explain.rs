@@ -1,0 +1,190 @@
+//! `explain`: why am I still waiting?
+
+use std::fmt::Write;
+
+use clap::Args;
+use sigmalock::report;
+use sigmalock_core::Name;
+
+use super::inspect::{look, who};
+use crate::args;
+use crate::outcome::{Verdict, after_help};
+use crate::reach::Peer;
+use crate::words;
+
+/// Says in words who has a lock, who waits, and why nobody gets it if nobody does
+#[derive(Debug, Args)]
+#[command(after_help = after_help(EXAMPLES))]
+pub(crate) struct Explain {
+    /// The lock
+    #[arg(value_name = "NAME", value_parser = args::name)]
+    name: Name,
+    #[command(flatten)]
+    peer: Peer,
+    /// One JSON object: the words, and the report they are made from
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "  \
+  sigmalock explain /printer
+  sigmalock explain /printer --json";
+
+impl Explain {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let lock = look(&self.peer, &self.name)?;
+        let words = explain(&lock);
+        if self.json {
+            super::print_json(&serde_json::json!({ "words": words, "lock": lock }))?;
+        } else {
+            super::print(&words)?;
+        }
+        Ok(Verdict::Holds)
+    }
+}
+
+/// A lock in words.
+fn explain(lock: &report::Lock) -> String {
+    let mut text = String::new();
+    holder(lock, &mut text);
+    queue(lock, &mut text);
+    hosts(lock, &mut text);
+    text
+}
+
+fn holder(lock: &report::Lock, text: &mut String) {
+    let name = &lock.name;
+    let _ = match &lock.holder {
+        Some(holder) => writeln!(
+            text,
+            "{name} is held by {} for {}, with {} of {} votes ({} are needed) and token {}. Without \
+             renewal its right ends in {}.",
+            who(holder),
+            words::millis(holder.held_for_ms),
+            holder.votes,
+            lock.replicas_total,
+            lock.quorum,
+            if holder.token == 0 { lock.token } else { holder.token },
+            words::millis(holder.ends_in_ms),
+        ),
+        None if lock.replicas.iter().all(|replica| replica.owner.is_empty()) => {
+            writeln!(text, "{name} is free: no vote is given to anybody.")
+        }
+        None => writeln!(
+            text,
+            "{name} is held by nobody: votes are given, but nobody is known to have the {} it takes.",
+            lock.quorum
+        ),
+    };
+}
+
+fn queue(lock: &report::Lock, text: &mut String) {
+    let waiting = lock.waiting;
+    let _ = match waiting {
+        0 => writeln!(text, "Nobody waits for it."),
+        1 => writeln!(text, "One peer waits for it:"),
+        _ => writeln!(text, "{waiting} peers wait for it, next first:"),
+    };
+    for (place, waiter) in lock.waiters.iter().enumerate() {
+        let users = match waiter.labels.as_slice() {
+            [] => waiter.request.clone(),
+            labels => labels.join(", then "),
+        };
+        let more = (waiter.users as usize).saturating_sub(waiter.labels.len().max(1));
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let _ = writeln!(text, "  {}. at {}: {users}{more}", place + 1, waiter.peer);
+    }
+    let more = waiting.saturating_sub(u32::try_from(lock.waiters.len()).unwrap_or(u32::MAX));
+    if more > 0 && !lock.waiters.is_empty() {
+        let _ = writeln!(text, "  … and {more} more");
+    }
+}
+
+/// What is wrong with the hosts, and what that means.
+fn hosts(lock: &report::Lock, text: &mut String) {
+    let silent: Vec<_> = lock.replicas.iter().filter(|replica| !replica.answered).collect();
+    let answering = lock.replicas.iter().filter(|replica| replica.answered);
+    let abstaining: Vec<_> = answering.filter(|replica| replica.abstains_for_ms > 0).collect();
+    let hosts = |replicas: &[&report::Replica]| {
+        let mut hosts: Vec<_> = replicas.iter().map(|replica| replica.host.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts.retain(|host| !host.is_empty());
+        if hosts.is_empty() { "hosts not known".to_owned() } else { hosts.join(", ") }
+    };
+    if !silent.is_empty() {
+        let count = words::count(silent.len() as u64, "vote");
+        let _ = writeln!(text, "{count} cannot be asked: no answer from {}.", hosts(&silent));
+    }
+    if !abstaining.is_empty() {
+        let longest = abstaining.iter().map(|replica| replica.abstains_for_ms).max().unwrap_or(0);
+        let _ = writeln!(
+            text,
+            "{} abstain for up to {}: {} came to host them without knowing whom they were given to before.",
+            words::count(abstaining.len() as u64, "vote"),
+            words::millis(longest),
+            hosts(&abstaining),
+        );
+    }
+    let to_be_had = lock.replicas.len().saturating_sub(silent.len() + abstaining.len());
+    let needed = lock.quorum as usize;
+    if to_be_had < needed && lock.holder.is_none() {
+        let _ = writeln!(
+            text,
+            "So nobody can get it now: {to_be_had} of {} votes are to be had, and it takes {needed}.",
+            lock.replicas_total
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sigmalock::report::{Holder, Lock, Replica, Waiter};
+
+    fn lock(replicas: impl IntoIterator<Item = (&'static str, bool, u64)>) -> Lock {
+        let replica = |(i, (owner, answered, abstains_for_ms)): (u32, (&str, bool, u64))| Replica {
+            index: i + 1,
+            host: format!("p{i}"),
+            answered,
+            owner: owner.to_owned(),
+            abstains_for_ms,
+            ..Replica::default()
+        };
+        Lock {
+            name: "/x".to_owned(),
+            replicas_total: 3,
+            quorum: 2,
+            replicas: (0..).zip(replicas).map(replica).collect(),
+            ..Lock::default()
+        }
+    }
+
+    #[test]
+    fn a_free_lock_is_said_to_be_free() {
+        let words = explain(&lock([("", true, 0); 3]));
+        assert_eq!(words, "/x is free: no vote is given to anybody.\nNobody waits for it.\n");
+    }
+
+    #[test]
+    fn holder_and_queue_are_told() {
+        let mut held = lock([("p7/1", true, 0); 3]);
+        let label = "run make (77)".to_owned();
+        held.holder = Some(Holder { peer: "p7".into(), label, votes: 3, token: 9, ..Holder::default() });
+        held.waiting = 3;
+        held.waiters =
+            vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];
+        let words = explain(&held);
+        assert!(words.starts_with("/x is held by run make (77) at p7 for "), "{words}");
+        assert!(words.contains("with 3 of 3 votes (2 are needed) and token 9"), "{words}");
+        assert!(words.contains("  1. at p1: p1/4\n  … and 2 more\n"), "{words}");
+    }
+
+    #[test]
+    fn what_keeps_everybody_out_is_named() {
+        let words = explain(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]));
+        assert!(words.contains("1 vote cannot be asked: no answer from p2."), "{words}");
+        assert!(words.contains("abstain for up to 4.0 s: p1 came"), "{words}");
+        assert!(words.contains("1 of 3 votes are to be had, and it takes 2"), "{words}");
+    }
+}

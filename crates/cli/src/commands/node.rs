@@ -1,0 +1,355 @@
+//! `node`: a peer.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use rustix::process::Signal;
+use sigmalock::place;
+use sigmalock_api::server::{BindError, Server, ServerConfig};
+use sigmalock_core::Span;
+use sigmalock_node::{Config, Handle, Node as Peer, Role};
+use sigmalock_protocols::parts::Quorum;
+use tokio::time::sleep;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::key;
+use crate::args;
+use crate::outcome::{Failure, Verdict, after_help, complain};
+use crate::process::signals::{Signals, exit_code};
+
+/// Runs a peer: it takes part in a swarm, and serves the programs of this machine
+///
+/// Without --join it founds a swarm of its own. Without a swarm key it listens on loopback only, where
+/// all who can reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
+/// leaves; a second signal ends it at once. All settings may also be given as SIGMALOCK_… in the
+/// environment, or under [node] in the configuration file.
+#[derive(Debug, Args)]
+#[command(after_help = after_help(EXAMPLES))]
+pub(crate) struct Node {
+    /// Peers to begin with: multiaddresses, or HOST:PORT
+    #[arg(long, value_name = "ADDR", env = "SIGMALOCK_JOIN", value_delimiter = ',')]
+    #[arg(hide_env_values = true, value_parser = multiaddress)]
+    join: Vec<String>,
+    /// Found a swarm, whatever the configuration says
+    #[arg(long, conflicts_with = "join")]
+    found: bool,
+    /// Where to listen for peers [default: /ip4/0.0.0.0/tcp/7421; without a key /ip4/127.0.0.1/tcp/0]
+    #[arg(long, value_name = "ADDR", env = "SIGMALOCK_LISTEN", value_delimiter = ',')]
+    #[arg(hide_env_values = true, value_parser = multiaddress)]
+    listen: Vec<String>,
+    /// Where to serve programs by TCP, or `none` [default: 127.0.0.1:7420, if it is free]
+    #[arg(long, value_name = "HOST:PORT", value_parser = Api::from_str)]
+    api: Option<Api>,
+    /// The Unix socket to serve programs at [default: that of your own peer]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
+    #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
+    data: Option<PathBuf>,
+    /// Keep nothing: after a restart, abstain until the leases of the former life are over
+    #[arg(long, conflicts_with = "data")]
+    ephemeral: bool,
+    /// The secret of the swarm; `sigmalock key new` makes one
+    #[arg(long, value_name = "FILE", env = "SIGMALOCK_SWARM_KEY", hide_env_values = true)]
+    swarm_key: Option<PathBuf>,
+    /// How peers come to agree on who is there
+    #[arg(long, value_name = "KIND", default_value = "open", value_parser = membership)]
+    membership: Membership,
+    /// Replicas that guard each lock, the same in the whole swarm [default: 9]
+    #[arg(long, value_name = "N", requires = "quorum", env = "SIGMALOCK_REPLICAS")]
+    #[arg(hide_env_values = true, value_parser = args::replica_count)]
+    replicas: Option<u16>,
+    /// Votes that hold a lock, the same in the whole swarm [default: 6]
+    #[arg(long, value_name = "M", requires = "replicas", env = "SIGMALOCK_QUORUM")]
+    #[arg(hide_env_values = true, value_parser = args::replica_count)]
+    quorum: Option<u16>,
+    /// The longest lease, the same in the whole swarm
+    #[arg(long, value_name = "D", default_value = "15s", env = "SIGMALOCK_LEASE_MAX")]
+    #[arg(hide_env_values = true, value_parser = args::positive_span)]
+    lease_max: Span,
+    /// Use the swarm without hosting anything
+    #[arg(long)]
+    client_only: bool,
+    /// Look for peers on the local network
+    #[arg(long)]
+    mdns: bool,
+    /// Reach peers behind NAT by way of relays, and be reached
+    #[arg(long)]
+    relay: bool,
+    /// Be the peer that `run` starts when there is none: no TCP, and gone when idle
+    #[arg(long)]
+    user: bool,
+    /// End after so long without a session [default: never; with --user 5m]
+    #[arg(long, value_name = "D", value_parser = args::duration)]
+    idle_exit: Option<Duration>,
+    /// What to log on stderr: off, error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn", env = "SIGMALOCK_LOG")]
+    #[arg(hide_env_values = true, value_parser = level)]
+    log: LevelFilter,
+    /// The configuration file [default: ~/.config/sigmalock/config.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "  \
+  sigmalock node --ephemeral
+  sigmalock node --swarm-key swarm.key --data /var/lib/sigmalock
+  sigmalock node --swarm-key swarm.key --join 192.0.2.7:7421";
+
+/// How long the user's own peer stays when nobody needs it.
+const USER_IDLE: Duration = Duration::from_secs(5 * 60);
+/// Up to so many peers, everybody talks to everybody.
+const MESH_MAX: usize = 64;
+/// Hand-overs among the users of one peer before the swarm's queue goes first.
+const HAND_OVERS_MAX: u32 = 16;
+/// How long to wait for the first address to listen at, before saying where.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Where to serve TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    Nowhere,
+    At(SocketAddr),
+}
+
+impl FromStr for Api {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::Nowhere);
+        }
+        let text = text.replace("localhost:", "127.0.0.1:");
+        let address = text.parse();
+        address.map(Self::At).map_err(|_| "this should be an IP address and a port, or none".to_owned())
+    }
+}
+
+/// How peers come to agree on who is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Membership {
+    /// They need not: replicas are hosted by hash, and hosts without memory abstain.
+    Open,
+}
+
+fn membership(text: &str) -> Result<Membership, String> {
+    match text {
+        "open" => Ok(Membership::Open),
+        "agreed" => Err("agreed membership does not exist yet; there is: open".to_owned()),
+        _ => Err("there is no such kind of membership; there is: open".to_owned()),
+    }
+}
+
+fn level(text: &str) -> Result<LevelFilter, String> {
+    text.parse().map_err(|_| "this should be off, error, warn, info, debug or trace".to_owned())
+}
+
+/// A multiaddress, or `HOST:PORT` put as one.
+fn multiaddress(text: &str) -> Result<String, String> {
+    if text.starts_with('/') {
+        return Ok(text.to_owned());
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        let kind = if address.is_ipv4() { "ip4" } else { "ip6" };
+        return Ok(format!("/{kind}/{}/tcp/{}", address.ip(), address.port()));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port))
+            if !host.is_empty() && !host.contains([':', '/']) && port.parse::<u16>().is_ok() =>
+        {
+            Ok(format!("/dns/{host}/tcp/{port}"))
+        }
+        _ => Err("an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421".to_owned()),
+    }
+}
+
+impl Node {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let config = self.peer_config()?;
+        tracing_subscriber::fmt()
+            .with_max_level(self.log)
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal())
+            .init();
+        super::block_on(self.serve(config))
+    }
+
+    async fn serve(&self, config: Config) -> anyhow::Result<Verdict> {
+        // A terminal that goes away is no reason for the user's own peer to go.
+        let mut signals = Signals::new(&[Signal::INT, Signal::TERM])?;
+        let _ignored = if self.user { Some(Signals::new(&[Signal::HUP])?) } else { None };
+        let data = config.data.clone();
+        let keyed = config.swarm_key.is_some();
+        let mut peer = Peer::start(config).await?;
+        let server = self.server(peer.handle()).await?;
+        self.announce(&peer.handle(), &server, data, keyed).await?;
+        let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
+        tokio::select! {
+            failure = peer.failed() => return Err(failure.into()),
+            _ = signals.next() => {}
+            () = idle_for(&server, idle) => complain(format_args!("sigmalock: idle, so this peer leaves")),
+        }
+        let leave = async {
+            server.stop().await;
+            peer.leave().await
+        };
+        tokio::select! {
+            left = leave => left?,
+            signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
+        }
+        Ok(Verdict::Holds)
+    }
+
+    fn peer_config(&self) -> anyhow::Result<Config> {
+        let Membership::Open = self.membership;
+        let swarm_key = self.swarm_key.as_deref().map(key::read).transpose()?;
+        let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
+        let quorum = Quorum::new(n, m)
+            .map_err(|why| Failure::usage(format!("--replicas {n} --quorum {m}: {why}")))?;
+        let default = if swarm_key.is_some() { "/ip4/0.0.0.0/tcp/7421" } else { "/ip4/127.0.0.1/tcp/0" };
+        let default = [default.to_owned()];
+        let listen = if self.listen.is_empty() { &default } else { self.listen.as_slice() };
+        Ok(Config {
+            listen: parsed("--listen", listen)?,
+            join: parsed("--join", &self.join)?,
+            data: if self.ephemeral { None } else { Some(self.data_dir()?) },
+            swarm_key,
+            role: if self.client_only { Role::ClientOnly } else { Role::Host },
+            quorum,
+            lease_max: self.lease_max,
+            hand_overs_max: HAND_OVERS_MAX,
+            mdns: self.mdns,
+            relay: self.relay,
+            mesh_max: MESH_MAX,
+            weather: None,
+        })
+    }
+
+    fn data_dir(&self) -> anyhow::Result<PathBuf> {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(data) = &self.data {
+            return Ok(data.clone());
+        }
+        if let Some(state) = folder("XDG_STATE_HOME") {
+            return Ok(PathBuf::from(state).join("sigmalock"));
+        }
+        let home = folder("HOME").ok_or_else(|| {
+            Failure::usage("there is no home directory to keep votes in: say --data DIR or --ephemeral")
+        })?;
+        Ok(PathBuf::from(home).join(".local/state/sigmalock"))
+    }
+
+    /// Serves the socket, and TCP: where it was asked for, else at the usual place unless somebody has it.
+    async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
+        let unix = match &self.socket {
+            Some(path) => path.clone(),
+            None => {
+                place::runtime_dir().map_err(|why| Failure::no_peer(why.to_string()))?;
+                place::socket()?
+            }
+        };
+        let config = |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
+        match self.api {
+            Some(Api::At(address)) => Ok(Server::start(handle, config(Some(address))).await?),
+            None if !self.user => {
+                let usual = place::TCP_DEFAULT.parse()?;
+                match Server::start(handle.clone(), config(Some(usual))).await {
+                    Err(BindError::TcpInUse { .. } | BindError::Tcp { .. }) => {
+                        Ok(Server::start(handle, config(None)).await?)
+                    }
+                    other => Ok(other?),
+                }
+            }
+            Some(Api::Nowhere) | None => Ok(Server::start(handle, config(None)).await?),
+        }
+    }
+
+    /// Says who and where this peer is.
+    async fn announce(
+        &self, handle: &Handle, server: &Server, data: Option<PathBuf>, keyed: bool,
+    ) -> anyhow::Result<()> {
+        let status = async {
+            loop {
+                let status = handle.status().await.context("the peer has stopped")?;
+                if !status.listening.is_empty() {
+                    return Ok::<_, anyhow::Error>(status);
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let status = match tokio::time::timeout(LISTEN_TIMEOUT, status).await {
+            Ok(status) => status?,
+            Err(_) => handle.status().await.context("the peer has stopped")?,
+        };
+        let line = |words: String| complain(format_args!("sigmalock: {words}"));
+        line(format!("peer {}", status.peer));
+        for address in &status.listening {
+            line(format!("listening at {address}"));
+        }
+        let mut places = Vec::new();
+        places.extend(server.unix().map(|path| format!("unix:{}", path.display())));
+        places.extend(server.tcp().map(|address| address.to_string()));
+        line(format!("serving programs at {}", places.join(" and ")));
+        line(match data {
+            Some(dir) => format!("keeping votes in {}", dir.display()),
+            None => "keeping nothing (ephemeral)".to_owned(),
+        });
+        line(format!("a lock is held by {} of {} votes", status.m, status.n));
+        if !keyed {
+            line("no swarm key: listening on loopback only".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Texts as the addresses that the peer wants.
+fn parsed<T: FromStr>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure> {
+    let address = |text: &String| {
+        let what = "this is no multiaddress, such as /ip4/192.0.2.7/tcp/7421";
+        text.parse().map_err(|_| Failure::usage(format!("{flag} {text}: {what}")))
+    };
+    texts.iter().map(address).collect()
+}
+
+/// Ends when nobody has had a session for so long.
+async fn idle_for(server: &Server, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    loop {
+        match server.idle_for() {
+            Some(idle) if idle >= limit => return,
+            Some(idle) => sleep((limit - idle).min(Duration::from_secs(1))).await,
+            None => sleep(Duration::from_secs(1).min(limit)).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_become_multiaddresses() {
+        for (given, meant) in [
+            ("192.0.2.7:7421", "/ip4/192.0.2.7/tcp/7421"),
+            ("[2001:db8::1]:7421", "/ip6/2001:db8::1/tcp/7421"),
+            ("peer.example:7421", "/dns/peer.example/tcp/7421"),
+            ("/ip4/1.2.3.4/udp/1/quic-v1", "/ip4/1.2.3.4/udp/1/quic-v1"),
+        ] {
+            assert_eq!(multiaddress(given).as_deref(), Ok(meant));
+        }
+        for bad in ["", "7421", "host", "host:", ":7421", "host:99999", "2001:db8::1:x"] {
+            assert!(multiaddress(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_api_is_at_an_address_or_nowhere() {
+        assert_eq!("none".parse(), Ok(Api::Nowhere));
+        assert!("localhost:7420".parse::<Api>().is_ok() && "[::1]:7420".parse::<Api>().is_ok());
+        assert!("7420".parse::<Api>().is_err());
+    }
+}

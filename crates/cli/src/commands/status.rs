@@ -1,0 +1,70 @@
+//! `status`: whether this peer can grant locks.
+
+use clap::Args;
+use sigmalock::report::PeerStatus;
+
+use crate::outcome::{Verdict, after_help};
+use crate::reach::{Peer, not_answered};
+use crate::words;
+
+/// Tells how the peer is; exits with 0 when it can grant locks, else with 1
+#[derive(Debug, Args)]
+#[command(after_help = after_help(EXAMPLES))]
+pub(crate) struct Status {
+    #[command(flatten)]
+    peer: Peer,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "  \
+  sigmalock status
+  sigmalock status --json --api 127.0.0.1:7420";
+
+impl Status {
+    pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let status = super::block_on(async {
+            let client = self.peer.connect().await?;
+            client.status().await.map_err(not_answered)
+        })?;
+        if self.json {
+            super::print_json(&status)?;
+        } else {
+            super::print(&describe(&status))?;
+        }
+        Ok(if status.can_grant { Verdict::Holds } else { Verdict::Violated })
+    }
+}
+
+fn describe(status: &PeerStatus) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
+    line("peer", format!("{} (process {}, version {})", status.peer, status.pid, status.version));
+    line("can grant", if status.can_grant { "yes" } else { "no" }.to_owned());
+    if !status.why_not.is_empty() {
+        line("", status.why_not.clone());
+    }
+    for address in &status.listening {
+        line("listens at", address.clone());
+    }
+    let key = match status.swarm.as_str() {
+        "" => "without a swarm key".to_owned(),
+        swarm => format!("with swarm key {swarm}"),
+    };
+    let others = words::count(u64::from(status.peers_up.saturating_sub(1)), "other peer");
+    line("swarm", format!("{others} connected, {key}"));
+    let (m, n) = (status.quorum, status.replicas_total);
+    let longest = words::millis(status.lease_max_ms);
+    line("locks", format!("held by {m} of {n} votes, leases of at most {longest}"));
+    line("role", if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned());
+    let memory = if status.durable { status.data.clone() } else { "in memory only".to_owned() };
+    line("votes", memory);
+    let sessions = words::count(u64::from(status.sessions), "session");
+    line("use", format!("{sessions}, {} held, {} waiting", status.held, status.waiting));
+    for refusal in &status.refusals {
+        line("refused", refusal.clone());
+    }
+    line("up for", words::millis(status.uptime_ms));
+    text
+}

@@ -1,0 +1,104 @@
+//! A child process and all that it starts: one process group.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, waitpid,
+};
+
+/// A process group that this process started, and whose leader it waits for.
+#[derive(Debug)]
+pub(crate) struct Group {
+    leader: Pid,
+    ended: Option<u8>,
+}
+
+/// How the leader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    /// Stopped, as by Ctrl-Z.
+    Stopped,
+    /// Gone, with this exit code: its own, or 128 + the signal that ended it.
+    Ended(u8),
+}
+
+/// A command that becomes `words` and dies with this process. Must be spawned by a thread that lives as
+/// long as this process does.
+pub(crate) fn command<S: AsRef<OsStr>>(words: &[S], foreground: bool) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("__child").arg("--parent").arg(getpid().as_raw_pid().to_string());
+    if foreground {
+        command.arg("--foreground");
+    }
+    command.arg("--").args(words).process_group(0);
+    Ok(command)
+}
+
+impl Group {
+    /// Starts a command in a group of its own.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+        let child = command.spawn()?;
+        let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let leader = leader.ok_or_else(|| io::Error::other("a process without a number"))?;
+        Ok(Self { leader, ended: None })
+    }
+
+    /// Starts a command that neither reads nor prints here.
+    pub(crate) fn spawn_quietly(command: &mut Command, log: Stdio) -> io::Result<Self> {
+        Self::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log))
+    }
+
+    pub(crate) fn id(&self) -> Pid {
+        self.leader
+    }
+
+    /// How the leader is now. Says `Stopped` once per stop.
+    pub(crate) fn look(&mut self) -> io::Result<State> {
+        if let Some(code) = self.ended {
+            return Ok(State::Ended(code));
+        }
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        let Some((_, status)) = waitpid(Some(self.leader), options)? else {
+            return Ok(State::Running);
+        };
+        if status.stopped() {
+            return Ok(State::Stopped);
+        }
+        let signal = status.terminating_signal().map(|signal| 128 + signal);
+        let code = status.exit_status().or(signal).unwrap_or(1);
+        let code = u8::try_from(code).unwrap_or(1);
+        self.ended = Some(code);
+        Ok(State::Ended(code))
+    }
+
+    /// Whether the leader has been waited for and nobody else of the group is left.
+    pub(crate) fn is_gone(&mut self) -> io::Result<bool> {
+        let ended = matches!(self.look()?, State::Ended(_));
+        Ok(ended && test_kill_process_group(self.leader) == Err(Errno::SRCH))
+    }
+
+    /// A signal for everybody in it. Those who are gone need none.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.leader, signal);
+    }
+
+    /// Kills everybody in it, and waits for the leader.
+    pub(crate) fn kill(&mut self) -> io::Result<()> {
+        if self.is_gone()? {
+            return Ok(());
+        }
+        self.signal(Signal::KILL);
+        while self.ended.is_none() {
+            if let Some((_, status)) = waitpid(Some(self.leader), WaitOptions::empty())? {
+                let signal = status.terminating_signal().unwrap_or(0);
+                self.ended = Some(u8::try_from(128 + signal).unwrap_or(1));
+            }
+        }
+        Ok(())
+    }
+}

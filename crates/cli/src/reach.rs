@@ -1,0 +1,95 @@
+//! Reaching a peer, and what its answers mean for the exit code.
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use sigmalock::{
+    AcquireError, BreakError, Client, ConnectError, ConnectOptions, QueryError, Started,
+};
+
+use crate::outcome::{Failure, complain};
+
+/// Which peer to talk to.
+#[derive(Debug, Args)]
+pub(crate) struct Peer {
+    /// The peer to talk to, HOST:PORT or unix:PATH [default: your own, else the one at 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR", env = "SIGMALOCK_API", hide_env_values = true)]
+    api: Option<String>,
+}
+
+impl Peer {
+    /// A peer that runs.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let options = ConnectOptions::new();
+        let client = match self.named() {
+            Some(address) => options.connect(address).await,
+            None => options.connect_default().await,
+        };
+        client.map_err(unreachable)
+    }
+
+    /// A peer that runs; else the user's own, started now. Whoever inherits the session keeps it.
+    pub(crate) async fn connect_or_start(
+        &self, label: &str, inheritable: bool,
+    ) -> Result<Client, Failure> {
+        let options = ConnectOptions::new().label(label).inheritable(inheritable);
+        let client = match self.named() {
+            Some(address) => options.connect(address).await,
+            None => options.connect_or_start().await,
+        };
+        let client = client.map_err(unreachable)?;
+        if client.started() == Started::Started {
+            complain(format_args!(
+                "sigmalock: no peer was running, so your own was started in the background; \
+                 it ends when it has been idle for five minutes"
+            ));
+        }
+        Ok(client)
+    }
+
+    fn named(&self) -> Option<&str> {
+        self.api.as_deref().filter(|address| !address.is_empty())
+    }
+}
+
+pub(crate) fn unreachable(error: ConnectError) -> Failure {
+    match error {
+        ConnectError::BadAddress { .. } => Failure::usage(error.to_string()),
+        other => Failure::no_peer(other.to_string()),
+    }
+}
+
+/// Why a lock was not acquired, with the name it is about.
+pub(crate) fn not_acquired(name: &str, error: &AcquireError) -> anyhow::Error {
+    match error {
+        AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
+            Failure::not_acquired(format!("{name}: {error}")).into()
+        }
+        AcquireError::BadName { .. } | AcquireError::Refused { .. } => {
+            Failure::usage(format!("{name}: {error}")).into()
+        }
+        AcquireError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),
+        other => anyhow::anyhow!("{name}: {other}"),
+    }
+}
+
+pub(crate) fn not_answered(error: QueryError) -> anyhow::Error {
+    match error {
+        QueryError::Refused { text } => Failure::usage(text).into(),
+        QueryError::Disconnected { .. } => Failure::no_peer(error.to_string()).into(),
+        other => other.into(),
+    }
+}
+
+pub(crate) fn not_broken(name: &str, error: &BreakError) -> anyhow::Error {
+    match error {
+        BreakError::Refused { text } => Failure::usage(format!("{name}: {text}")).into(),
+        BreakError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),
+        other => anyhow::anyhow!("{name}: {other}"),
+    }
+}
+
+/// Whether there is a person at the other end of stderr.
+pub(crate) fn is_a_person_there() -> bool {
+    std::io::stderr().is_terminal()
+}

@@ -1,0 +1,41 @@
+//! Numbers as people say them.
+
+use std::time::Duration;
+
+/// A length of time with the two units that matter: `340 µs`, `12.5 ms`, `4.2 s`, `3 min 5 s`, `2 h 7 min`.
+pub(crate) fn time(duration: Duration) -> String {
+    let (us, s) = (duration.as_micros(), duration.as_secs());
+    match s {
+        0 if us < 1_000 => format!("{us} µs"),
+        0 => format!("{:.1} ms", duration.as_secs_f64() * 1e3),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3_600 => format!("{} min {} s", s / 60, s % 60),
+        3_600..86_400 => format!("{} h {} min", s / 3_600, s % 3_600 / 60),
+        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3_600),
+    }
+}
+
+/// The same, of milliseconds.
+pub(crate) fn millis(ms: u64) -> String {
+    time(Duration::from_millis(ms))
+}
+
+/// `1 vote`, `2 votes`.
+pub(crate) fn count(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_have_the_units_that_matter() {
+        assert_eq!(time(Duration::from_micros(340)), "340 µs");
+        assert_eq!(millis(12), "12.0 ms");
+        assert_eq!(millis(4_200), "4.2 s");
+        assert_eq!(millis(185_000), "3 min 5 s");
+        assert_eq!(millis(7_620_000), "2 h 7 min");
+        assert_eq!(millis(90_000_000), "1 d 1 h");
+    }
+}

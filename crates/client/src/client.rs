@@ -1,0 +1,321 @@
+//! A client of a peer.
+
+use std::fmt;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sigmalock_api::MESSAGE_LEN_MAX;
+use sigmalock_api::v1::{self, locks_client::LocksClient};
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+use crate::connect::Line;
+use crate::error::{AcquireError, BreakError, ConnectError, QueryError};
+use crate::lock::Lock;
+use crate::place::{self, Address};
+use crate::report;
+use crate::session::Session;
+use crate::start::{self, Started};
+
+/// Reports are longer than what is said in a session: a list has up to 10,000 names.
+const REPORT_LEN_MAX: usize = 100 * MESSAGE_LEN_MAX;
+
+/// How to connect.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ConnectOptions {
+    /// Lets child processes inherit the connection: the session, and what it holds, then lives as long as
+    /// any process that has it. Default: it ends with this process.
+    pub inheritable: bool,
+    /// What people see as the holder of the locks. Default: the program's name and process number.
+    pub label: Option<String>,
+}
+
+impl ConnectOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`ConnectOptions::inheritable`].
+    #[must_use]
+    pub fn inheritable(mut self, inheritable: bool) -> Self {
+        self.inheritable = inheritable;
+        self
+    }
+
+    /// Sets [`ConnectOptions::label`].
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// As [`Client::connect`].
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect(&self, address: &str) -> Result<Client, ConnectError> {
+        self.connect_to(&address.parse()?).await
+    }
+
+    /// As [`Client::connect`], with an address that was read before.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_to(&self, address: &Address) -> Result<Client, ConnectError> {
+        let line = Line::open(address, self.inheritable).await?;
+        let label = self.label.clone().unwrap_or_else(program_label);
+        let session = Session::open(&line, &label).await?;
+        let shared = Shared {
+            line,
+            label,
+            session: Mutex::new(session),
+            reopening: tokio::sync::Mutex::new(()),
+            started: Started::Found,
+        };
+        Ok(Client { shared: Arc::new(shared) })
+    }
+
+    /// As [`Client::connect_default`].
+    ///
+    /// # Errors
+    /// As [`Client::connect_default`].
+    pub async fn connect_default(&self) -> Result<Client, ConnectError> {
+        if let Some(named) = named_peer() {
+            return self.connect(&named).await;
+        }
+        let own = Address::Unix(place::socket()?);
+        let usual = Address::Tcp(place::TCP_DEFAULT.to_owned());
+        for address in [&own, &usual] {
+            match self.connect_to(address).await {
+                Err(ConnectError::Unreachable { .. }) => {}
+                other => return other,
+            }
+        }
+        Err(ConnectError::NoPeer { tried: format!("{own} and {usual}") })
+    }
+
+    /// As [`Client::connect_or_start`].
+    ///
+    /// # Errors
+    /// As [`Client::connect_or_start`].
+    pub async fn connect_or_start(&self) -> Result<Client, ConnectError> {
+        match self.connect_default().await {
+            Err(ConnectError::NoPeer { .. }) => start::own_peer(self).await,
+            other => other,
+        }
+    }
+}
+
+/// A client of a peer: cheap to clone, and good for thousands of locks at once. All clones share one
+/// session.
+///
+/// If the connection breaks, all guards are lost at once; the next call connects anew.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    line: Line,
+    label: String,
+    session: Mutex<Arc<Session>>,
+    /// So that many calls that find the session gone open one, not many.
+    reopening: tokio::sync::Mutex<()>,
+    started: Started,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("address", &self.address().to_string())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Connects to the peer at this address, `HOST:PORT` or `unix:PATH`.
+    ///
+    /// # Errors
+    /// Nobody answers there, or nobody who speaks this version.
+    pub async fn connect(address: &str) -> Result<Self, ConnectError> {
+        ConnectOptions::new().connect(address).await
+    }
+
+    /// Connects to the peer that SIGMALOCK_API names; else the user's own, if it runs; else the one at
+    /// 127.0.0.1:7420.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn connect_default() -> Result<Self, ConnectError> {
+        ConnectOptions::new().connect_default().await
+    }
+
+    /// As [`Client::connect_default`]; if no peer runs, starts the user's own in the background. It stays
+    /// for a while for whoever comes next. Never starts one if SIGMALOCK_API names one.
+    ///
+    /// # Errors
+    /// There is none, and none could be started.
+    pub async fn connect_or_start() -> Result<Self, ConnectError> {
+        ConnectOptions::new().connect_or_start().await
+    }
+
+    /// A wish for a lock; [`Lock::acquire`] asks for it.
+    pub fn lock(&self, name: impl Into<String>) -> Lock {
+        Lock::new(self.clone(), name.into())
+    }
+
+    /// Whether the peer was there, or was started for this client.
+    #[must_use]
+    pub fn started(&self) -> Started {
+        self.shared.started
+    }
+
+    /// Where the peer is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.shared.line.address
+    }
+
+    /// The peer's name in the swarm.
+    #[must_use]
+    pub fn peer(&self) -> String {
+        self.current().opened().peer.clone()
+    }
+
+    /// The socket of the session, for a program that hands it to a child by itself. It is open as long as
+    /// the client is and the connection holds; it is not to be read, written or closed.
+    #[must_use]
+    pub fn session_fd(&self) -> Option<RawFd> {
+        self.shared.line.socket()
+    }
+
+    /// What the hosts of a lock say about it.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn inspect(&self, name: impl Into<String>) -> Result<report::Lock, QueryError> {
+        Ok(self.stub().inspect(v1::InspectRequest { name: name.into() }).await?.into_inner())
+    }
+
+    /// The locks that the peer hosts or uses and whose names begin with `prefix`; at most `limit`, or with
+    /// 0 as many as the peer sends at once.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn list(
+        &self, prefix: impl Into<String>, limit: u32,
+    ) -> Result<Vec<report::LockSummary>, QueryError> {
+        let request = v1::ListRequest { prefix: prefix.into(), limit };
+        Ok(self.stub().list(request).await?.into_inner().locks)
+    }
+
+    /// How a lock is, and then each change of it that the peer sees.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn watch(&self, name: impl Into<String>) -> Result<Watch, QueryError> {
+        let request = v1::WatchRequest { name: name.into() };
+        Ok(Watch { stream: self.stub().watch(request).await?.into_inner() })
+    }
+
+    /// Puts whoever holds a lock out.
+    ///
+    /// # Errors
+    /// See [`BreakError`].
+    pub async fn break_lock(
+        &self, name: impl Into<String>,
+    ) -> Result<report::BreakResponse, BreakError> {
+        Ok(self.stub().r#break(v1::BreakRequest { name: name.into() }).await?.into_inner())
+    }
+
+    /// The peers that this one knows.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn peers(&self) -> Result<Vec<report::Peer>, QueryError> {
+        Ok(self.stub().peers(v1::PeersRequest {}).await?.into_inner().peers)
+    }
+
+    /// How the peer is.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn status(&self) -> Result<report::PeerStatus, QueryError> {
+        Ok(self.stub().status(v1::StatusRequest {}).await?.into_inner())
+    }
+
+    /// Times so many round trips of a bare stream from the peer to another, in nanoseconds.
+    ///
+    /// # Errors
+    /// See [`QueryError`].
+    pub async fn measure(
+        &self, peer: impl Into<String>, rounds: u32,
+    ) -> Result<Vec<u64>, QueryError> {
+        let request = v1::MeasureRequest { peer: peer.into(), rounds };
+        Ok(self.stub().measure(request).await?.into_inner().rtt_ns)
+    }
+
+    pub(crate) fn with_started(mut self, started: Started) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.started = started;
+        }
+        self
+    }
+
+    /// The session; a new one if the old one is over.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, AcquireError> {
+        let session = self.current();
+        if !session.has_ended() {
+            return Ok(session);
+        }
+        let _one_at_a_time = self.shared.reopening.lock().await;
+        let session = self.current();
+        if !session.has_ended() {
+            return Ok(session);
+        }
+        let opened = Session::open(&self.shared.line, &self.shared.label).await;
+        let session =
+            opened.map_err(|error| AcquireError::Disconnected { reason: error.to_string() })?;
+        *self.shared.session.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&session);
+        Ok(session)
+    }
+
+    fn current(&self) -> Arc<Session> {
+        Arc::clone(&self.shared.session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stub(&self) -> LocksClient<Channel> {
+        LocksClient::new(self.shared.line.channel.clone()).max_decoding_message_size(REPORT_LEN_MAX)
+    }
+}
+
+/// The changes of a lock.
+#[derive(Debug)]
+pub struct Watch {
+    stream: Streaming<report::Lock>,
+}
+
+impl Watch {
+    /// The next; `None` when the peer has ended the stream.
+    ///
+    /// # Errors
+    /// See [`QueryError`]; there is nothing after it.
+    pub async fn next(&mut self) -> Result<Option<report::Lock>, QueryError> {
+        Ok(self.stream.message().await?)
+    }
+}
+
+/// The peer that the environment names, if it names one.
+fn named_peer() -> Option<String> {
+    std::env::var(place::API_VARIABLE).ok().filter(|text| !text.is_empty())
+}
+
+fn program_label() -> String {
+    let program = std::env::args_os().next().map(std::path::PathBuf::from);
+    let program = program.as_ref().and_then(|path| path.file_name());
+    let program = program.map_or("?".into(), |name| name.to_string_lossy());
+    format!("{program} ({})", std::process::id())
+}

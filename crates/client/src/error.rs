@@ -1,0 +1,234 @@
+//! What can go wrong, one small enum per operation. Each says what the caller can do, and whether
+//! anything changed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why there is no connection to a peer. Nothing changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The text is no address.
+    #[error("{text:?} is no address of a peer: write HOST:PORT or unix:PATH")]
+    BadAddress {
+        /// What was given.
+        text: String,
+    },
+    /// Nobody answers there. Start a peer, or say where one is.
+    #[error("no peer answers at {address}: {reason}")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// What happened.
+        reason: String,
+    },
+    /// None of the usual places has a peer. Start one, or say where one is.
+    #[error(
+        "no peer is running: nobody answers at {tried}; start one with `sigmalock node`, or name one with SIGMALOCK_API"
+    )]
+    NoPeer {
+        /// Where.
+        tried: String,
+    },
+    /// Whoever answers there speaks another version, or is no peer. Use the same version on both sides.
+    #[error("{address} is no peer that this client can talk to: {reason}")]
+    Incompatible {
+        /// Where.
+        address: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The directory of the user's own peer cannot be used.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A peer could not be started. Start one by hand: `sigmalock node`.
+    #[error("could not start a peer with {program:?}: {reason}")]
+    Start {
+        /// The command that was to do it.
+        program: PathBuf,
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// Why the user's runtime directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// It belongs to another user, who could pose as a peer. Remove it, or set XDG_RUNTIME_DIR.
+    #[error("{path:?} belongs to another user (uid {owner}); remove it, or set XDG_RUNTIME_DIR")]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Others may write there. Restrict it: `chmod 700`.
+    #[error("{path:?} must be a directory that only its user can enter (chmod 700)")]
+    Open {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It cannot be made or read.
+    #[error("cannot use {path:?}: {source}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Why a lock was not acquired. Nothing is held, and nothing waits.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// It cannot be had now, and the caller did not want to wait: somebody has it, or too many hosts
+    /// are away. Try again later, or wait.
+    #[error("the lock cannot be had now")]
+    Busy,
+    /// It was not to be had in the time given. Try again, or wait longer.
+    #[error("the lock was not to be had in {waited:?}")]
+    TimedOut {
+        /// The time given.
+        waited: Duration,
+    },
+    /// This is not the name of a lock. Use another.
+    #[error("{text}")]
+    BadName {
+        /// What is wrong with it.
+        text: String,
+    },
+    /// The peer does not do this. Change the request as the text says.
+    #[error("{text}")]
+    Refused {
+        /// Why.
+        text: String,
+    },
+    /// It was granted, but its time was up when this process came to see it: it slept. Try again.
+    #[error("the lock was granted, but its time was up before this process woke")]
+    Overslept,
+    /// The connection to the peer is gone, or the peer does not answer. Try again: the client connects
+    /// anew.
+    #[error("the connection to the peer is gone: {reason}")]
+    Disconnected {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// Why a release was not confirmed. Either way the guard is gone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The lock had been lost before: somebody else may have been inside at the same time. Check what was
+    /// done under it, unless the resource is fenced.
+    #[error("the lock was lost before it was released")]
+    Lost,
+    /// The connection to the peer is gone, so the peer has released the lock or will; but it may have been lost
+    /// before that.
+    #[error("the connection to the peer is gone, and with it the lock: {reason}")]
+    Disconnected {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// Why a question was not answered. Nothing changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The peer does not take this question. Change it as the text says.
+    #[error("{text}")]
+    Refused {
+        /// Why.
+        text: String,
+    },
+    /// The connection to the peer is gone. Try again: the client connects anew.
+    #[error("the connection to the peer is gone: {reason}")]
+    Disconnected {
+        /// What happened.
+        reason: String,
+    },
+    /// The peer could not find the answer. The text says why.
+    #[error("{text}")]
+    Failed {
+        /// Why.
+        text: String,
+    },
+}
+
+/// Why a lock was not broken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BreakError {
+    /// Nobody holds it. Nothing changed.
+    #[error("nobody holds that lock")]
+    NotHeld,
+    /// This peer does not break locks for those who come this way. Use its Unix socket. Nothing changed.
+    #[error("{text}")]
+    NotAllowed {
+        /// Why.
+        text: String,
+    },
+    /// The peer does not take this request. Nothing changed.
+    #[error("{text}")]
+    Refused {
+        /// Why.
+        text: String,
+    },
+    /// It could not be done, or may have been: the holder's peer did not answer. Inspect the lock.
+    #[error("{text}")]
+    Failed {
+        /// Why.
+        text: String,
+    },
+    /// The connection to the peer is gone; the lock may have been broken. Inspect it.
+    #[error("the connection to the peer is gone: {reason}")]
+    Disconnected {
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl From<tonic::Status> for QueryError {
+    fn from(status: tonic::Status) -> Self {
+        let text = status.message().to_owned();
+        match status.code() {
+            tonic::Code::InvalidArgument | tonic::Code::PermissionDenied => Self::Refused { text },
+            tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
+            _ => Self::Failed { text: reason(&status) },
+        }
+    }
+}
+
+impl From<tonic::Status> for BreakError {
+    fn from(status: tonic::Status) -> Self {
+        let text = status.message().to_owned();
+        match status.code() {
+            tonic::Code::NotFound => Self::NotHeld,
+            tonic::Code::PermissionDenied => Self::NotAllowed { text },
+            tonic::Code::InvalidArgument => Self::Refused { text },
+            tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
+            _ => Self::Failed { text: reason(&status) },
+        }
+    }
+}
+
+/// A status in words: the peer's own, or else the innermost cause, which is the one that says something.
+pub(crate) fn reason(status: &tonic::Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => innermost(source),
+        None if status.message().is_empty() => status.code().to_string(),
+        None => status.message().to_owned(),
+    }
+}
+
+/// The innermost cause of an error, in words.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,512 @@
+//! The driver: one task that owns a protocol and executes its effects.
+//!
+//! ```text
+//!              transport events ─┐                        ┌─► letters to peers (one each per turn)
+//!   commands of local sessions ──┼─► turn: feed ► execute ┼─► replies to sessions
+//!              timers, the disk ─┘         ▲       │      └─► records to the store
+//!                                          └───────┘ messages to itself
+//! ```
+//!
+//! A turn takes all that is ready, up to a bound, and only then speaks: what goes to the same peer goes
+//! as one write. `output` keeps what must not be seen before the disk has it.
+
+mod around;
+mod calls;
+mod counters;
+mod lookups;
+mod operator;
+mod output;
+mod peers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sigmalock_core::{
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, LockReply,
+    LockRequest, Message as _, PeerId, Protocol, Span, Timers,
+};
+use sigmalock_protocols::parts::Placement;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Sleep};
+
+use self::around::Around;
+use self::calls::{Calls, Verdict};
+use self::counters::Counters;
+use self::lookups::LookUps;
+use self::operator::Errand;
+use self::output::{Output, Seen, World};
+use self::peers::Peers;
+use crate::clock;
+use crate::control::Answer;
+use crate::handle::Local;
+use crate::link::{Command, Event, Parting, PeerInfo, Role, SessionId};
+use crate::store::{Store, WriteError};
+use crate::wire::Kind;
+
+/// Inputs from each side in one turn.
+const TURN_MAX: usize = 256;
+/// Messages to itself in one turn; the rest waits for the next.
+const SELF_MAX: usize = 4_096;
+/// The driver wakes at least so often: tokio's timers stand still while the machine sleeps.
+const SLEEP_MAX: Span = Span::from_secs(1);
+/// Whoever wakes so rarely was stopped, and what waits in its sockets is old.
+const OVERSLEPT: Span = Span::from_secs(5);
+/// So long does a leaving peer wait for others to take over.
+const LEAVE_TIMEOUT: Span = Span::from_secs(5);
+
+/// What a protocol must be to be driven here.
+pub(crate) trait Driven:
+    Protocol<
+        Request = LockRequest,
+        Reply = LockReply,
+        Message: Serialize + DeserializeOwned + Send,
+        Timer: Send,
+        DurableKey: Serialize + DeserializeOwned + Send,
+        Durable: Serialize + DeserializeOwned + Send,
+        Note: Send,
+    > + Inspect
+    + Send
+    + 'static
+{
+    /// How many replicas it hosts and remembers.
+    fn hosted(&self) -> usize;
+    /// Whether there is nothing left that a leaving peer would have to hand over.
+    fn has_handed_over(&self) -> bool {
+        self.hosted() == 0
+    }
+}
+
+/// Why a driver ended.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    /// As asked.
+    Left,
+    /// The disk does not take what must be on it.
+    Disk(String),
+    /// The transport is gone.
+    Transport,
+}
+
+/// What a driver starts from.
+pub(crate) struct Setup<P: Protocol> {
+    pub(crate) me: PeerInfo,
+    pub(crate) protocol: P,
+    pub(crate) placement: Placement,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) birth: Birth<P>,
+    pub(crate) seed: u64,
+    pub(crate) store: Option<Store>,
+    pub(crate) n: usize,
+    pub(crate) lease_max: Span,
+    pub(crate) mesh_max: usize,
+    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) transport: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Local>,
+    pub(crate) commands_waiting: Arc<AtomicUsize>,
+}
+
+/// See the module.
+pub(crate) struct Driver<P: Protocol> {
+    me: PeerInfo,
+    protocol: P,
+    around: Around,
+    timers: Timers<P::Timer>,
+    effects: Vec<Effect<P>>,
+    to_self: VecDeque<P::Message>,
+    now: LocalTime,
+    born: LocalTime,
+    /// Until then this peer votes for nobody, because it has lost its memory.
+    abstains_until: LocalTime,
+    calls: Calls,
+    /// Calls of operators, and who asked.
+    errands: BTreeMap<CallId, Errand>,
+    /// Questions to other peers.
+    queries: BTreeMap<u64, (PeerId, oneshot::Sender<Answer>)>,
+    last_query: u64,
+    lookups: LookUps,
+    peers: Peers,
+    output: Output,
+    counters: Counters,
+    overfull: Vec<u64>,
+    n: usize,
+    lease_max: Span,
+    events: mpsc::Receiver<Event>,
+    transport: mpsc::Sender<Command>,
+    commands: mpsc::UnboundedReceiver<Local>,
+    commands_waiting: Arc<AtomicUsize>,
+    arrived: Vec<Event>,
+    asked: Vec<Local>,
+    found: Vec<(CallId, Acquire)>,
+    sleep: Pin<Box<Sleep>>,
+    armed_for: LocalTime,
+    leaving_since: Option<LocalTime>,
+    failed: Option<Exit>,
+}
+
+impl<P: Driven> Driver<P> {
+    pub(crate) fn new(setup: Setup<P>) -> Self {
+        let now = clock::now();
+        let amnesiac = matches!(setup.birth, Birth::Amnesiac);
+        let mut driver = Self {
+            around: Around::new(setup.placement, setup.seed),
+            protocol: setup.protocol,
+            timers: Timers::new(),
+            effects: Vec::new(),
+            to_self: VecDeque::new(),
+            now,
+            born: now,
+            abstains_until: if amnesiac { now + setup.lease_max } else { LocalTime::MIN },
+            calls: Calls::default(),
+            errands: BTreeMap::new(),
+            queries: BTreeMap::new(),
+            last_query: 0,
+            lookups: LookUps::new(setup.mesh_max),
+            peers: Peers::default(),
+            output: Output::new(setup.store),
+            counters: Counters::default(),
+            overfull: Vec::new(),
+            n: setup.n,
+            lease_max: setup.lease_max,
+            events: setup.events,
+            transport: setup.transport,
+            commands: setup.commands,
+            commands_waiting: setup.commands_waiting,
+            arrived: Vec::new(),
+            asked: Vec::new(),
+            found: Vec::new(),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            armed_for: LocalTime::MIN,
+            leaving_since: None,
+            failed: None,
+            me: setup.me,
+        };
+        driver.feed(Input::Start { incarnation: setup.incarnation, birth: setup.birth });
+        driver
+    }
+
+    /// Drives until told to leave, or until it cannot go on.
+    pub(crate) async fn run(mut self) -> Exit {
+        loop {
+            let committed = self.gather().await;
+            self.turn(committed);
+            if let Some(exit) = self.failed.take() {
+                return exit;
+            }
+            if self.has_left() {
+                if let Some(store) = self.output.close() {
+                    store.close().await;
+                }
+                return Exit::Left;
+            }
+            // Whoever has something for this task says it first, and the next turn takes it all.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until there is something to do, and takes what there is.
+    async fn gather(&mut self) -> Option<Result<(), WriteError>> {
+        self.arm();
+        poll_fn(|cx| {
+            let mut ready = !self.to_self.is_empty();
+            let mut committed = None;
+            if let Poll::Ready(result) = self.output.poll_committed(cx) {
+                committed = Some(result);
+            }
+            if let Poll::Ready(count) = self.events.poll_recv_many(cx, &mut self.arrived, TURN_MAX)
+            {
+                ready = true;
+                if count == 0 {
+                    self.failed = Some(Exit::Transport);
+                }
+            }
+            if let Poll::Ready(count) = self.commands.poll_recv_many(cx, &mut self.asked, TURN_MAX)
+            {
+                ready = true;
+                self.commands_waiting.fetch_sub(count, Relaxed);
+                if count == 0 {
+                    self.failed = Some(Exit::Left);
+                }
+            }
+            self.found.append(&mut self.lookups.poll_found(cx));
+            ready |= !self.found.is_empty();
+            if self.sleep.as_mut().poll(cx).is_ready() {
+                ready = true;
+                self.armed_for = LocalTime::MIN;
+            }
+            if ready || committed.is_some() { Poll::Ready(committed) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Sees to it that this task wakes for the next timer. One that is armed too early is left alone.
+    fn arm(&mut self) {
+        let latest = self.now + SLEEP_MAX;
+        let wanted = self.timers.next().map_or(latest, |next| next.min(latest));
+        if self.armed_for == LocalTime::MIN || wanted < self.armed_for {
+            self.armed_for = wanted;
+            let pause = Duration::from_micros(wanted.since(clock::now()).as_micros());
+            self.sleep.as_mut().reset(Instant::now() + pause);
+        }
+    }
+
+    /// One turn: takes in all that was gathered, then speaks.
+    fn turn(&mut self, committed: Option<Result<(), WriteError>>) {
+        let before = self.now;
+        self.now = self.now.max(clock::now());
+        self.counters.batches += 1;
+        if self.now.since(before) > OVERSLEPT {
+            self.overslept();
+        }
+        match committed {
+            Some(Ok(())) => self.with_world(Output::committed),
+            Some(Err(error)) => self.failed = Some(Exit::Disk(error.0)),
+            None => {}
+        }
+        let mut arrived = std::mem::take(&mut self.arrived);
+        for event in arrived.drain(..) {
+            self.on_event(event);
+        }
+        self.arrived = arrived;
+        let mut asked = std::mem::take(&mut self.asked);
+        for local in asked.drain(..) {
+            self.on_local(local);
+        }
+        self.asked = asked;
+        for _ in 0..TURN_MAX {
+            let Some(timer) = self.timers.pop_due(self.now) else { break };
+            self.feed(Input::Fire(timer));
+        }
+        self.hear_self();
+        for (id, wish) in std::mem::take(&mut self.found) {
+            let hosts = self.hosts(&wish.name).into_iter().flatten().collect();
+            self.lookups.found(&wish.name, hosts);
+            self.ask_for(id, wish);
+            self.hear_self();
+        }
+        self.calls.prune(self.now);
+        if self.failed.is_none() {
+            self.with_world(Output::flush);
+        }
+        for session in std::mem::take(&mut self.overfull) {
+            self.close(session);
+        }
+    }
+
+    fn with_world(&mut self, then: impl FnOnce(&mut Output, &mut World<'_>)) {
+        let mut world = World {
+            peers: &mut self.peers,
+            calls: &self.calls,
+            counters: &mut self.counters,
+            overfull: &mut self.overfull,
+        };
+        then(&mut self.output, &mut world);
+    }
+
+    /// Gives the protocol an input, and does what it wants done.
+    fn feed(&mut self, input: Input<P>) {
+        self.counters.inputs += 1;
+        let mut cx = Context::new(self.now, &mut self.around, &mut self.effects);
+        self.protocol.handle(&mut cx, input);
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            self.execute(effect);
+        }
+        self.effects = effects;
+    }
+
+    /// The messages of this peer to itself are on nobody's wire.
+    fn hear_self(&mut self) {
+        for _ in 0..SELF_MAX {
+            let Some(message) = self.to_self.pop_front() else { return };
+            self.counters.to_self += 1;
+            self.feed(Input::Receive { from: self.me.peer, message });
+        }
+    }
+
+    fn execute(&mut self, effect: Effect<P>) {
+        match effect {
+            Effect::Send { to, message } if to == self.me.peer => self.to_self.push_back(message),
+            Effect::Send { to, message } => {
+                if self.peers.say(to, &message) {
+                    self.counters.sent.add(message.kind());
+                } else {
+                    self.counters.unsent += 1;
+                }
+            }
+            Effect::SetTimer { timer, at } => self.timers.set(timer, at),
+            Effect::CancelTimer(timer) => self.timers.cancel(&timer),
+            Effect::Reply { id, reply } => self.on_reply(id, reply),
+            Effect::Note(note) => self.counters.notes.add(&note),
+            Effect::Persist { key, value } => {
+                let mut encoded = Ok(());
+                self.with_world(|output, world| {
+                    encoded = output.persist(&key, value.as_ref(), world);
+                });
+                if let Err(error) = encoded {
+                    self.failed = Some(Exit::Disk(error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn on_reply(&mut self, id: CallId, reply: LockReply) {
+        if let LockReply::Granted { .. } = reply {
+            self.counters.grants += 1;
+        }
+        if let Some(addressee) = self.calls.on_reply(id, reply) {
+            self.output.see(Seen::Reply(addressee, reply));
+        } else if let Some(errand) = self.errands.remove(&id) {
+            self.run_errand(errand, reply);
+        }
+    }
+
+    fn on_local(&mut self, local: Local) {
+        match local {
+            Local::Open { session, label, replies } => self.calls.open(session, label, replies),
+            Local::Acquire { session, call, wish } => match self.calls.begin(session, call) {
+                Ok(id) => {
+                    match self.lookups.begin(id, wish, self.n, self.peers.len(), &self.transport) {
+                        Some(wish) => self.ask_for(id, wish),
+                        None => return,
+                    }
+                }
+                Err(Some((addressee, reply))) => self.output.see(Seen::Reply(addressee, reply)),
+                Err(None) => {}
+            },
+            Local::Release { session, call } => {
+                let verdict = self.calls.release(session, call);
+                self.carry_out(verdict);
+            }
+            Local::Cancel { session, call } => {
+                let verdict = self.calls.cancel(session, call);
+                self.carry_out(verdict);
+            }
+            Local::Close { session } => self.close(session),
+            Local::Leave => self.leave(),
+            operator => self.on_operator(operator),
+        }
+        self.hear_self();
+    }
+
+    fn ask_for(&mut self, id: CallId, wish: Acquire) {
+        if self.calls.asked(id) {
+            self.feed(Input::Request { id, request: LockRequest::Acquire(wish) });
+        }
+    }
+
+    fn carry_out(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Ask(id, request) => self.feed(Input::Request { id, request }),
+            Verdict::Answer(addressee, reply) => self.output.see(Seen::Reply(addressee, reply)),
+            Verdict::Nothing => {}
+        }
+    }
+
+    fn close(&mut self, session: u64) {
+        for (id, request) in self.calls.close(session) {
+            self.feed(Input::Request { id, request });
+            self.hear_self();
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Up { session, info, outbox } => {
+                let peer = info.peer;
+                if self.peers.session(peer).is_some() {
+                    self.down(peer, false);
+                }
+                let hosts = info.role == Role::Host;
+                self.around.placement.up(peer, info.key, hosts, self.now);
+                self.peers.insert(session, info, outbox, self.now);
+                self.feed(Input::PeerUp(peer));
+            }
+            Event::Down { session, peer, parting } => {
+                if self.peers.session(peer) == Some(session) {
+                    self.down(peer, parting == Parting::Goodbye);
+                }
+            }
+            Event::Frame { session, from, kind, body } => {
+                if self.peers.session(from) == Some(session) {
+                    self.on_frame(session, from, kind, &body);
+                }
+            }
+        }
+        self.hear_self();
+    }
+
+    fn down(&mut self, peer: PeerId, clean: bool) {
+        self.peers.remove(peer);
+        self.queries.retain(|_, (asked, _)| *asked != peer);
+        self.lookups.gone(peer);
+        self.around.placement.down(peer, self.now, clean);
+        self.feed(Input::PeerDown(peer));
+    }
+
+    fn on_frame(&mut self, session: SessionId, from: PeerId, kind: Kind, body: &[u8]) {
+        self.counters.frames_in += 1;
+        self.counters.bytes_in += body.len() as u64;
+        let sense = match kind {
+            Kind::Messages => self.on_messages(from, body),
+            Kind::Query => self.on_query(from, body),
+            Kind::Answer => self.on_answer(from, body),
+            _ => false,
+        };
+        if !sense {
+            self.counters.nonsense += 1;
+            let _ = self.transport.try_send(Command::Expel { session, peer: from });
+        }
+    }
+
+    fn on_messages(&mut self, from: PeerId, mut body: &[u8]) -> bool {
+        while !body.is_empty() {
+            let Ok((message, rest)) = postcard::take_from_bytes::<P::Message>(body) else {
+                return false;
+            };
+            body = rest;
+            self.counters.received.add(message.kind());
+            self.feed(Input::Receive { from, message });
+        }
+        true
+    }
+
+    /// This process did not run for a while. What its sockets hold may be older than messages may get,
+    /// so all sessions end, as seen from here at once; who is still there will be back.
+    fn overslept(&mut self) {
+        let _ = self.transport.try_send(Command::Reset);
+        let peers: Vec<PeerId> = self.peers.iter().map(|(peer, _)| *peer).collect();
+        for peer in peers {
+            self.down(peer, false);
+        }
+        self.around.placement.unsettle(self.now);
+    }
+
+    /// Releases what its users hold, and hands over what it hosts.
+    fn leave(&mut self) {
+        if self.leaving_since.is_some() {
+            return;
+        }
+        self.leaving_since = Some(self.now);
+        for session in self.calls.sessions() {
+            self.close(session);
+        }
+        self.around.placement.leave();
+        self.feed(Input::Leave);
+    }
+
+    fn has_left(&self) -> bool {
+        let Some(since) = self.leaving_since else { return false };
+        let alone = !self.peers.iter().any(|(_, peer)| peer.info.role == Role::Host);
+        let over = self.now.since(since) >= LEAVE_TIMEOUT;
+        over || (self.output.is_idle() && (alone || self.protocol.has_handed_over()))
+    }
+}

@@ -1,0 +1,175 @@
+//! What the world gets to see, in order, and never before what it rests on is on disk.
+//!
+//! ```text
+//!   effects ──►  gathering  ──►  committing  ──►  seen
+//!                (records, and what comes after the first of them)
+//!                                (one write to disk at a time)
+//! ```
+//!
+//! Records gather while the disk is busy with the ones before, so that one write serves many. What was
+//! said before the first gathered record rests only on the write under way; while nothing is being
+//! written, it rests on nothing and is seen at once.
+
+use serde::Serialize;
+use sigmalock_core::LockReply;
+use tokio::sync::oneshot;
+
+use super::calls::{Addressee, Calls};
+use super::counters::Counters;
+use super::peers::{Letter, Peers};
+use crate::control::Answer;
+use crate::store::{Batch, Store};
+
+/// What this peer's own users and operators get to see.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// A reply to a session.
+    Reply(Addressee, LockReply),
+    /// The answer to an operator.
+    Answer(oneshot::Sender<Answer>, Answer),
+}
+
+/// The outward side of a driver.
+#[derive(Debug)]
+pub(crate) struct Output {
+    store: Option<Store>,
+    /// Records for the next write.
+    gathering: Batch,
+    seen: Vec<Seen>,
+    /// What waits for the write under way, if there is one.
+    committing: Option<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    letters: Vec<Letter>,
+    seen: Vec<Seen>,
+}
+
+impl Output {
+    /// Without a store nothing is kept, and nothing waits.
+    pub(crate) fn new(store: Option<Store>) -> Self {
+        Self { store, gathering: Batch::default(), seen: Vec::new(), committing: None }
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Whether everything has been written and seen.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.committing.is_none() && self.gathering.is_empty() && self.seen.is_empty()
+    }
+
+    pub(crate) fn see(&mut self, seen: Seen) {
+        self.seen.push(seen);
+    }
+
+    /// A record, which everything that follows waits for.
+    pub(crate) fn persist(
+        &mut self, key: &impl Serialize, value: Option<&impl Serialize>, world: &mut World<'_>,
+    ) -> Result<(), postcard::Error> {
+        if self.store.is_none() {
+            return Ok(());
+        }
+        if self.gathering.is_empty() {
+            self.let_go(world);
+        }
+        self.gathering.push(key, value)
+    }
+
+    /// The end of a batch of inputs: lets go of what may be seen, and begins to write what has to be.
+    pub(crate) fn flush(&mut self, world: &mut World<'_>) {
+        if self.gathering.is_empty() {
+            self.let_go(world);
+        } else if self.committing.is_none() {
+            self.commit(world);
+        }
+    }
+
+    /// The write under way is on disk.
+    pub(crate) fn committed(&mut self, world: &mut World<'_>) {
+        let Some(mut held) = self.committing.take() else { return };
+        world.post(held.letters.drain(..));
+        world.show(held.seen.drain(..));
+        if !self.gathering.is_empty() {
+            self.commit(world);
+        }
+    }
+
+    /// Whether a write is done; says so once.
+    pub(crate) fn poll_committed(
+        &mut self, cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), crate::store::WriteError>> {
+        match &mut self.store {
+            Some(store) if self.committing.is_some() => store.poll_written(cx),
+            _ => std::task::Poll::Pending,
+        }
+    }
+
+    /// Takes the store out, to be closed.
+    pub(crate) fn close(&mut self) -> Option<Store> {
+        self.store.take()
+    }
+
+    /// What was gathered rests on nothing newer than the write under way.
+    fn let_go(&mut self, world: &mut World<'_>) {
+        match &mut self.committing {
+            Some(held) => {
+                held.letters.extend(world.peers.letters());
+                held.seen.append(&mut self.seen);
+            }
+            None => {
+                world.post_all();
+                world.show(self.seen.drain(..));
+            }
+        }
+    }
+
+    fn commit(&mut self, world: &mut World<'_>) {
+        let Some(store) = &mut self.store else { return };
+        world.counters.commits += 1;
+        store.write(std::mem::take(&mut self.gathering));
+        let seen = std::mem::take(&mut self.seen);
+        self.committing = Some(Held { letters: world.peers.letters().collect(), seen });
+    }
+}
+
+/// Those who get to see.
+pub(crate) struct World<'a> {
+    pub(crate) peers: &'a mut Peers,
+    pub(crate) calls: &'a Calls,
+    pub(crate) counters: &'a mut Counters,
+    /// Sessions that do not take their replies.
+    pub(crate) overfull: &'a mut Vec<u64>,
+}
+
+impl World<'_> {
+    fn post_all(&mut self) {
+        let letters: Vec<Letter> = self.peers.letters().collect();
+        self.post(letters.into_iter());
+    }
+
+    fn post(&mut self, letters: impl Iterator<Item = Letter>) {
+        for letter in letters {
+            self.counters.letters += 1;
+            self.counters.bytes_out += letter.len() as u64;
+            self.peers.post(letter);
+        }
+    }
+
+    fn show(&mut self, seen: impl Iterator<Item = Seen>) {
+        for seen in seen {
+            match seen {
+                Seen::Reply(addressee, reply) => {
+                    if !self.calls.deliver(addressee, reply) {
+                        self.overfull.push(addressee.session());
+                    }
+                }
+                Seen::Answer(done, answer) => {
+                    let _ = done.send(answer);
+                }
+            }
+        }
+    }
+}

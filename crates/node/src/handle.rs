@@ -1,0 +1,228 @@
+//! What the rest of the program sees of a peer: a [`Handle`] to ask about it, and [`Session`]s that
+//! hold locks.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::control::{Answer, Question};
+use crate::link;
+use crate::report::{PeerReport, StatusReport};
+
+/// Sessions that a peer has at once.
+pub const SESSIONS_MAX: usize = 65_536;
+/// Calls that a session has under way, locks it holds included.
+pub const CALLS_PER_SESSION_MAX: usize = 131_072;
+/// What all sessions together may have asked that the driver has not looked at yet.
+pub const COMMANDS_MAX: usize = 262_144;
+/// Replies that wait for a session to take them; a session that lets one more come is ended.
+pub const REPLIES_MAX: usize = 262_144;
+
+pub(crate) type ReplySender = mpsc::Sender<(u64, LockReply)>;
+
+/// What local users and operators ask of the driver.
+#[derive(Debug)]
+pub(crate) enum Local {
+    Open {
+        session: u64,
+        label: Arc<str>,
+        replies: ReplySender,
+    },
+    Acquire {
+        session: u64,
+        call: u64,
+        wish: Acquire,
+    },
+    Release {
+        session: u64,
+        call: u64,
+    },
+    Cancel {
+        session: u64,
+        call: u64,
+    },
+    Close {
+        session: u64,
+    },
+    /// The hosts of a name's replicas, in order.
+    Hosts {
+        name: Name,
+        done: oneshot::Sender<Vec<Option<PeerId>>>,
+    },
+    /// A question to a peer, this one included.
+    Ask {
+        peer: PeerId,
+        question: Question,
+        done: oneshot::Sender<Answer>,
+    },
+    Peers(oneshot::Sender<Vec<PeerReport>>),
+    Status(oneshot::Sender<StatusReport>),
+    /// Hand everything over and stop.
+    Leave,
+}
+
+/// A peer, to whoever is in the same process. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    commands: mpsc::UnboundedSender<Local>,
+    /// How many of them the driver has not taken yet.
+    pub(crate) waiting: Arc<AtomicUsize>,
+    sessions: Arc<AtomicUsize>,
+    last_session: AtomicU64,
+    pub(crate) transport: mpsc::Sender<link::Command>,
+    pub(crate) facts: Facts,
+}
+
+/// What does not change while a peer lives.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) me: PeerId,
+    pub(crate) n: usize,
+    pub(crate) m: usize,
+    pub(crate) data: Option<String>,
+    pub(crate) swarm: Option<String>,
+}
+
+/// Why there is no session. Nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The peer has stopped.
+    #[error("this peer has stopped")]
+    Closed,
+    /// As many sessions as a peer takes; try again when some have ended.
+    #[error("this peer has {SESSIONS_MAX} sessions, which is as many as it takes")]
+    TooMany,
+}
+
+/// The peer has stopped, or has ended this session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this peer has stopped, or has ended this session")]
+pub struct Closed;
+
+impl Handle {
+    /// A handle, and what the driver reads.
+    pub(crate) fn new(
+        transport: mpsc::Sender<link::Command>, facts: Facts,
+    ) -> (Self, mpsc::UnboundedReceiver<Local>) {
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let shared = Shared {
+            commands,
+            waiting: Arc::default(),
+            sessions: Arc::default(),
+            last_session: AtomicU64::new(0),
+            transport,
+            facts,
+        };
+        (Self { shared: Arc::new(shared) }, receiver)
+    }
+
+    /// A session: locks belong to it and end with it. The label says to people whose it is.
+    pub fn open_session(&self, label: String) -> Result<Session, SessionError> {
+        let shared = &self.shared;
+        if shared.sessions.fetch_add(1, Relaxed) >= SESSIONS_MAX {
+            shared.sessions.fetch_sub(1, Relaxed);
+            return Err(SessionError::TooMany);
+        }
+        let id = shared.last_session.fetch_add(1, Relaxed) + 1;
+        let (replies, receiver) = mpsc::channel(REPLIES_MAX);
+        let session = Session {
+            id,
+            shared: Arc::clone(shared),
+            replies: receiver,
+            refused: Mutex::new(VecDeque::new()),
+        };
+        match shared.send(Local::Open { session: id, label: label.into(), replies }) {
+            true => Ok(session),
+            false => Err(SessionError::Closed),
+        }
+    }
+}
+
+impl Shared {
+    /// Hands something to the driver. False if that has stopped.
+    pub(crate) fn send(&self, local: Local) -> bool {
+        self.waiting.fetch_add(1, Relaxed);
+        self.commands.send(local).is_ok()
+    }
+}
+
+/// A local session. Whatever it holds is released, and whatever it waits for is cancelled, when it is
+/// dropped.
+#[derive(Debug)]
+pub struct Session {
+    id: u64,
+    shared: Arc<Shared>,
+    replies: mpsc::Receiver<(u64, LockReply)>,
+    /// Refusals of what the driver has no room to hear of.
+    refused: Mutex<VecDeque<(u64, LockReply)>>,
+}
+
+impl Session {
+    /// Its number, unique in the life of this peer.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Asks for a lock. `call` is the session's own number for it, which replies carry.
+    pub fn acquire(&self, call: u64, wish: Acquire) -> Result<(), Closed> {
+        self.ask(call, Local::Acquire { session: self.id, call, wish })
+    }
+
+    /// Gives the lock back that `call` was granted. Answered, for the same number, by `Released` or
+    /// `Refused`.
+    pub fn release(&self, call: u64) -> Result<(), Closed> {
+        self.ask(call, Local::Release { session: self.id, call })
+    }
+
+    /// Stops waiting. Answered, for the same number, by `Cancelled`, or by `Refused` if it did not wait.
+    pub fn cancel(&self, call: u64) -> Result<(), Closed> {
+        self.ask(call, Local::Cancel { session: self.id, call })
+    }
+
+    fn ask(&self, call: u64, local: Local) -> Result<(), Closed> {
+        if self.shared.waiting.load(Relaxed) >= COMMANDS_MAX {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if refused.len() >= REPLIES_MAX {
+                return Err(Closed);
+            }
+            let refusal = Refusal::TooManyRequests { limit: COMMANDS_MAX };
+            refused.push_back((call, LockReply::Refused(refusal)));
+            return Ok(());
+        }
+        if self.shared.send(local) { Ok(()) } else { Err(Closed) }
+    }
+
+    /// The next reply, with the number of its call. `None` when the peer has stopped, or has ended this
+    /// session because its replies were not taken.
+    pub async fn next(&mut self) -> Option<(u64, LockReply)> {
+        if let Some(refusal) = self.pop_refused() {
+            return Some(refusal);
+        }
+        self.replies.recv().await
+    }
+
+    /// The next reply, if it is there already.
+    pub fn try_next(&mut self) -> Option<(u64, LockReply)> {
+        self.pop_refused().or_else(|| self.replies.try_recv().ok())
+    }
+
+    fn pop_refused(&mut self) -> Option<(u64, LockReply)> {
+        self.refused.get_mut().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.send(Local::Close { session: self.id });
+        self.shared.sessions.fetch_sub(1, Relaxed);
+    }
+}

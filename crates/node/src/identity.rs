@@ -1,0 +1,182 @@
+//! Who this peer is: an ed25519 key pair, kept in the data directory, and the names that follow from it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use libp2p::PeerId as NetworkId;
+use libp2p::identity::{KeyType, Keypair};
+use sha2::{Digest as _, Sha256};
+use sigmalock_core::{Incarnation, Key, PeerId};
+
+/// The file in the data directory.
+const FILE: &str = "identity";
+
+/// A peer's key pair.
+#[derive(Clone)]
+pub struct Identity {
+    keypair: Keypair,
+}
+
+/// Why there is no identity. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// The file cannot be read or written.
+    #[error("the identity {path} cannot be used: {cause}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// What is in the file is no key pair.
+    #[error(
+        "{0} is damaged and was left as it is: restore it, or move the whole data directory away to \
+         begin as a new peer"
+    )]
+    Damaged(PathBuf),
+}
+
+impl Identity {
+    /// A new one, kept nowhere.
+    #[must_use]
+    pub fn ephemeral() -> Self {
+        Self { keypair: Keypair::generate_ed25519() }
+    }
+
+    /// Whether there is one in this directory.
+    #[must_use]
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(FILE).exists()
+    }
+
+    /// The one in this directory; if there is none, a new one, which is on disk before this returns.
+    pub fn load_or_create(dir: &Path) -> Result<Self, IdentityError> {
+        let path = dir.join(FILE);
+        match fs::read(&path) {
+            Ok(bytes) => match Keypair::from_protobuf_encoding(&bytes) {
+                Ok(keypair) if keypair.key_type() == KeyType::Ed25519 => Ok(Self { keypair }),
+                _ => Err(IdentityError::Damaged(path)),
+            },
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                let identity = Self::ephemeral();
+                identity.write(dir).map_err(|cause| IdentityError::Io { path, cause })?;
+                Ok(identity)
+            }
+            Err(cause) => Err(IdentityError::Io { path, cause }),
+        }
+    }
+
+    /// Under another name first, so that there is never half an identity.
+    fn write(&self, dir: &Path) -> io::Result<()> {
+        let bytes = self.keypair.to_protobuf_encoding().map_err(io::Error::other)?;
+        let temporary = dir.join("identity.new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, dir.join(FILE))?;
+        File::open(dir)?.sync_all()
+    }
+
+    /// Its name in libp2p.
+    #[must_use]
+    pub fn network_id(&self) -> NetworkId {
+        self.keypair.public().to_peer_id()
+    }
+
+    /// Its name in protocols.
+    #[must_use]
+    pub fn peer_id(&self) -> PeerId {
+        peer_of(&self.network_id())
+    }
+
+    /// Its place in the key space.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        key_of(&self.network_id())
+    }
+
+    pub(crate) fn keypair(&self) -> &Keypair {
+        &self.keypair
+    }
+}
+
+/// Where a peer is in the key space: the same place that Kademlia has it at.
+pub(crate) fn key_of(network: &NetworkId) -> Key {
+    Key(Sha256::digest(network.to_bytes()).into())
+}
+
+/// The name of a peer in protocols: the first bytes of its place. Two peers with the same name are
+/// unheard of by chance; a peer that comes second with one is refused.
+pub(crate) fn peer_of(network: &NetworkId) -> PeerId {
+    let Key([a, b, c, d, e, f, g, h, ..]) = key_of(network);
+    PeerId(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// A number for one life of a peer, never used before.
+pub fn new_incarnation() -> Result<Incarnation, getrandom::Error> {
+    getrandom::u64().map(Incarnation)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use libp2p::kad::KBucketKey;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A directory that goes away with the test.
+    pub(crate) struct Folder(pub(crate) PathBuf);
+
+    impl Folder {
+        pub(crate) fn new() -> Self {
+            let unique = getrandom::u64().unwrap();
+            let path = std::env::temp_dir().join(format!("sigmalock-test-{unique:x}"));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_peer_is_where_kademlia_thinks_it_is() {
+        for _ in 0..20 {
+            let network = Identity::ephemeral().network_id();
+            let theirs = KBucketKey::from(network);
+            assert_eq!(key_of(&network).0.as_slice(), theirs.hashed_bytes());
+            assert_eq!(peer_of(&network).0.to_be_bytes(), theirs.hashed_bytes()[..8]);
+        }
+    }
+
+    #[test]
+    fn a_peer_with_a_data_directory_stays_who_it_is() {
+        let folder = Folder::new();
+        let first = Identity::load_or_create(&folder.0).unwrap();
+        let again = Identity::load_or_create(&folder.0).unwrap();
+        assert_eq!(first.network_id(), again.network_id());
+        let mode = fs::metadata(folder.0.join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_damaged_identity_is_an_error_and_is_left_alone() {
+        let folder = Folder::new();
+        let path = folder.0.join(FILE);
+        for garbage in [&b""[..], b"garbage", &[8, 1, 18, 64, 0]] {
+            fs::write(&path, garbage).unwrap();
+            let outcome = Identity::load_or_create(&folder.0);
+            assert!(matches!(outcome, Err(IdentityError::Damaged(_))));
+            assert_eq!(fs::read(&path).unwrap(), garbage);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What operators ask of a swarm, put together from what its peers answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::future::join_all;
+use sigmalock_core::{Name, PeerId, ReplicaReport, RequestId};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::control::{
+    ANSWER_TIMEOUT, Answer, LocalAnswer, NAMES_PER_ANSWER_MAX, NameEntry, Question,
+};
+use crate::handle::{Handle, Local};
+use crate::link::{Command, Description};
+use crate::report::{
+    EvictError, EvictOutcome, Holder, LockReport, LockSummary, PeerReport, ReplicaView,
+    StatusReport, Waiter, duration,
+};
+
+/// How often a watched lock is looked at.
+pub const WATCH_PERIOD: Duration = Duration::from_millis(200);
+/// Locks in one list.
+pub const LIST_MAX: usize = 100_000;
+/// Waiters in one report whose peers are asked who they are.
+const WAITERS_ASKED_MAX: usize = 64;
+
+impl Handle {
+    /// Who holds a lock, who waits for it, and which votes are where. Asks all its hosts, and the peers
+    /// of holder and waiters; takes two seconds at most. Who does not answer leaves a hole.
+    pub async fn inspect(&self, name: Name) -> LockReport {
+        let (done, hosts) = oneshot::channel();
+        self.shared.send(Local::Hosts { name: name.clone(), done });
+        let hosts = hosts.await.unwrap_or_default();
+        let asked: BTreeSet<PeerId> = hosts.iter().flatten().copied().collect();
+        let replicas = self.replicas(&name, &asked).await;
+        let answered: BTreeSet<PeerId> = replicas.keys().copied().collect();
+        let facts = &self.shared.facts;
+        let mut report = LockReport {
+            n: facts.n,
+            m: facts.m,
+            holder: None,
+            replicas: views(&hosts, &replicas),
+            queue: Vec::new(),
+            waiting: 0,
+            asked: asked.len(),
+            answered: answered.len(),
+            name,
+        };
+        let queue = queue(&replicas);
+        report.waiting = replicas.values().flatten().map(|r| r.waiting as usize).max().unwrap_or(0);
+        let lead = report.leader();
+        let peers: BTreeSet<PeerId> = queue
+            .iter()
+            .take(WAITERS_ASKED_MAX)
+            .map(|request| request.client)
+            .chain(lead.map(|(request, _)| request.client))
+            .chain([facts.me])
+            .collect();
+        let locals = self.locals(&report.name, &peers).await;
+        report.queue = queue.into_iter().map(|request| waiter(request, &locals)).collect();
+        report.holder = report.find_holder(lead, &locals);
+        report
+    }
+
+    async fn replicas(
+        &self, name: &Name, hosts: &BTreeSet<PeerId>,
+    ) -> BTreeMap<PeerId, Vec<ReplicaReport>> {
+        let ask = |peer: PeerId| async move {
+            match self.ask(peer, Question::Replicas { name: name.clone() }).await {
+                Some(Answer::Replicas(replicas)) => Some((peer, replicas)),
+                _ => None,
+            }
+        };
+        join_all(hosts.iter().copied().map(ask)).await.into_iter().flatten().collect()
+    }
+
+    async fn locals(&self, name: &Name, peers: &BTreeSet<PeerId>) -> BTreeMap<PeerId, LocalAnswer> {
+        let ask = |peer: PeerId| async move {
+            match self.ask(peer, Question::Local { name: name.clone() }).await {
+                Some(Answer::Local(local)) => Some((peer, local)),
+                _ => None,
+            }
+        };
+        join_all(peers.iter().copied().map(ask)).await.into_iter().flatten().collect()
+    }
+
+    /// Asks a peer; `None` if it does not answer in time.
+    async fn ask(&self, peer: PeerId, question: Question) -> Option<Answer> {
+        let (done, answer) = oneshot::channel();
+        self.shared.send(Local::Ask { peer, question, done });
+        timeout(ANSWER_TIMEOUT, answer).await.ok()?.ok()
+    }
+
+    /// Locks of the whole swarm whose names begin with `prefix`, by name, at most `limit`.
+    pub async fn list(&self, prefix: String, limit: usize) -> Vec<LockSummary> {
+        let limit = limit.min(LIST_MAX);
+        let peers = self.peers().await;
+        let ask = |peer: PeerReport| self.names_of(peer.peer, prefix.clone(), limit);
+        let mut merged: BTreeMap<String, Vec<(PeerId, NameEntry)>> = BTreeMap::new();
+        for (peer, entries) in join_all(peers.into_iter().map(ask)).await {
+            for entry in entries {
+                merged.entry(entry.name.as_str().to_owned()).or_default().push((peer, entry));
+            }
+        }
+        let m = self.shared.facts.m;
+        merged.into_values().filter_map(|entries| summary(m, &entries)).take(limit).collect()
+    }
+
+    /// All a peer has to say, question by question.
+    async fn names_of(
+        &self, peer: PeerId, prefix: String, limit: usize,
+    ) -> (PeerId, Vec<NameEntry>) {
+        let mut entries = Vec::new();
+        let mut after = None;
+        loop {
+            let limit_here = (limit - entries.len()).min(NAMES_PER_ANSWER_MAX) as u16;
+            let question = Question::Names { prefix: prefix.clone(), after, limit: limit_here };
+            let Some(Answer::Names(mut names)) = self.ask(peer, question).await else { break };
+            entries.append(&mut names.entries);
+            after = names.next;
+            if after.is_none() || entries.len() >= limit {
+                break;
+            }
+        }
+        (peer, entries)
+    }
+
+    /// Has whoever holds a lock leave it. Its user is told that the lock is lost.
+    pub async fn evict(&self, name: Name) -> Result<EvictOutcome, EvictError> {
+        let report = self.inspect(name.clone()).await;
+        let Some(holder) = report.holder else {
+            let silent = report.replicas.iter().filter(|replica| !replica.answered).count();
+            return if report.asked == 0 {
+                Err(EvictError::Stopped)
+            } else if silent >= report.m {
+                Err(EvictError::Unknown { asked: report.asked, answered: report.answered })
+            } else {
+                Ok(EvictOutcome::NotHeld)
+            };
+        };
+        match self.ask(holder.peer, Question::Evict { name }).await {
+            Some(Answer::Evicted(true)) => {
+                Ok(EvictOutcome::Evicted { peer: holder.peer, label: holder.label })
+            }
+            Some(_) => Ok(EvictOutcome::NotHeld),
+            None => Err(EvictError::HolderAway { peer: holder.peer, ends_in: holder.ends_in }),
+        }
+    }
+
+    /// This peer, and all it has sessions with.
+    pub async fn peers(&self) -> Vec<PeerReport> {
+        let (done, peers) = oneshot::channel();
+        self.shared.send(Local::Peers(done));
+        peers.await.unwrap_or_default()
+    }
+
+    /// How this peer is; `None` if it has stopped.
+    pub async fn status(&self) -> Option<StatusReport> {
+        let (done, status) = oneshot::channel();
+        self.shared.send(Local::Status(done));
+        let mut status = status.await.ok()?;
+        let described = self.describe().await;
+        let facts = &self.shared.facts;
+        status.m = facts.m;
+        status.data.clone_from(&facts.data);
+        status.swarm.clone_from(&facts.swarm);
+        status.listening = described.listening.iter().map(ToString::to_string).collect();
+        status.refusals = described.refusals;
+        Some(status)
+    }
+
+    async fn describe(&self) -> Description {
+        let (done, description) = oneshot::channel();
+        if self.shared.transport.send(Command::Describe(done)).await.is_err() {
+            return Description::default();
+        }
+        match timeout(ANSWER_TIMEOUT, description).await {
+            Ok(Ok(description)) => description,
+            _ => Description::default(),
+        }
+    }
+
+    /// Times so many round trips of a bare stream to a peer, in nanoseconds.
+    pub async fn measure(&self, peer: PeerId, rounds: u32) -> Result<Vec<u64>, String> {
+        let (done, times) = oneshot::channel();
+        let stopped = || "this peer has stopped".to_owned();
+        let command = Command::Measure { peer, rounds, done };
+        self.shared.transport.send(command).await.map_err(|_| stopped())?;
+        times.await.map_err(|_| stopped())?
+    }
+
+    /// A lock, looked at again and again.
+    #[must_use]
+    pub fn watch(&self, name: Name) -> Watch {
+        Watch { handle: self.clone(), name, last: None }
+    }
+}
+
+/// The changes of a lock, from [`Handle::watch`].
+#[derive(Debug)]
+pub struct Watch {
+    handle: Handle,
+    name: Name,
+    last: Option<LockReport>,
+}
+
+impl Watch {
+    /// The lock as it is now, at first; then, whenever that is, as it has become. Short changes between
+    /// two looks go unseen.
+    pub async fn next(&mut self) -> LockReport {
+        loop {
+            if self.last.is_some() {
+                tokio::time::sleep(WATCH_PERIOD).await;
+            }
+            let report = self.handle.inspect(self.name.clone()).await;
+            if self.last.as_ref().is_none_or(|last| !last.looks_like(&report)) {
+                self.last = Some(report.clone());
+                return report;
+            }
+        }
+    }
+}
+
+impl LockReport {
+    /// Whether it shows the same, but for the time that has passed.
+    fn looks_like(&self, other: &Self) -> bool {
+        let holder = |r: &Self| r.holder.as_ref().map(|h| (h.peer, h.token, h.label.clone()));
+        let votes = |r: &Self| {
+            let vote = |v: &ReplicaView| (v.host, v.answered, v.owner, v.abstains_for.is_zero());
+            r.replicas.iter().map(vote).collect::<Vec<_>>()
+        };
+        let queue = |r: &Self| {
+            r.queue.iter().map(|w| (w.request, w.users, w.labels.clone())).collect::<Vec<_>>()
+        };
+        holder(self) == holder(other)
+            && votes(self) == votes(other)
+            && queue(self) == queue(other)
+            && self.waiting == other.waiting
+    }
+
+    /// The request with the most votes, and how many.
+    fn leader(&self) -> Option<(RequestId, usize)> {
+        let mut votes: BTreeMap<RequestId, usize> = BTreeMap::new();
+        for owner in self.replicas.iter().filter_map(|replica| replica.owner) {
+            *votes.entry(owner).or_default() += 1;
+        }
+        votes.into_iter().max_by_key(|(_, votes)| *votes)
+    }
+
+    /// Who is inside: whose peer says so; if that is silent, who has m votes.
+    fn find_holder(
+        &self, lead: Option<(RequestId, usize)>, locals: &BTreeMap<PeerId, LocalAnswer>,
+    ) -> Option<Holder> {
+        let says_so = |(peer, local): (&PeerId, &LocalAnswer)| {
+            let holder = local.report.holder?;
+            Some(Holder {
+                peer: *peer,
+                label: local.holder.clone(),
+                token: holder.token,
+                votes: lead.filter(|(r, _)| r.client == *peer).map_or(0, |(_, votes)| votes),
+                held_for: duration(holder.held_for),
+                ends_in: duration(holder.ends_in),
+            })
+        };
+        let by_word = lead
+            .and_then(|(request, _)| locals.get_key_value(&request.client))
+            .and_then(says_so)
+            .or_else(|| locals.iter().find_map(says_so));
+        let (request, votes) = lead?;
+        if by_word.is_some() || votes < self.m || locals.contains_key(&request.client) {
+            return by_word;
+        }
+        let own = self.replicas.iter().filter(|replica| replica.owner == Some(request));
+        Some(Holder {
+            peer: request.client,
+            label: None,
+            token: None,
+            votes,
+            held_for: own.clone().map(|replica| replica.held_for).max().unwrap_or_default(),
+            ends_in: own.map(|replica| replica.ends_in).max().unwrap_or_default(),
+        })
+    }
+}
+
+/// All n replicas, with what their hosts said of them.
+fn views(
+    hosts: &[Option<PeerId>], replicas: &BTreeMap<PeerId, Vec<ReplicaReport>>,
+) -> Vec<ReplicaView> {
+    let view = |(index, host): (usize, &Option<PeerId>)| {
+        let index = index as u16;
+        let said = host.and_then(|host| replicas.get(&host));
+        let report = said.and_then(|reports| reports.iter().find(|r| r.index == index));
+        let owner = report.and_then(|report| report.owner);
+        ReplicaView {
+            index,
+            host: *host,
+            answered: said.is_some(),
+            owner: owner.map(|owner| owner.request),
+            held_for: owner.map(|owner| duration(owner.held_for)).unwrap_or_default(),
+            ends_in: owner.map(|owner| duration(owner.ends_in)).unwrap_or_default(),
+            waiting: report.map_or(0, |report| report.waiting),
+            token: report.map(|report| report.token).unwrap_or_default(),
+            abstains_for: report.map(|report| duration(report.abstains_for)).unwrap_or_default(),
+        }
+    };
+    hosts.iter().enumerate().map(view).collect()
+}
+
+/// The waiters of all replicas in one order: by the best place that each has anywhere.
+fn queue(replicas: &BTreeMap<PeerId, Vec<ReplicaReport>>) -> Vec<RequestId> {
+    let mut places: BTreeMap<RequestId, usize> = BTreeMap::new();
+    for replica in replicas.values().flatten() {
+        for (place, request) in replica.waiters.iter().enumerate() {
+            let best = places.entry(*request).or_insert(place);
+            *best = place.min(*best);
+        }
+    }
+    let mut queue: Vec<(usize, RequestId)> =
+        places.into_iter().map(|(r, place)| (place, r)).collect();
+    queue.sort_unstable();
+    queue.into_iter().map(|(_, request)| request).collect()
+}
+
+fn waiter(request: RequestId, locals: &BTreeMap<PeerId, LocalAnswer>) -> Waiter {
+    let local = locals.get(&request.client);
+    Waiter {
+        request,
+        peer: request.client,
+        labels: local.map(|local| local.waiters.clone()).unwrap_or_default(),
+        users: local.map_or(0, |local| local.report.waiting),
+    }
+}
+
+/// What all peers said of one name, in short.
+fn summary(m: usize, entries: &[(PeerId, NameEntry)]) -> Option<LockSummary> {
+    let (_, first) = entries.first()?;
+    let mut votes: BTreeMap<RequestId, (usize, Duration)> = BTreeMap::new();
+    for owner in entries.iter().flat_map(|(_, entry)| &entry.owners) {
+        let (count, held_for) = votes.entry(owner.request).or_default();
+        *count += 1;
+        *held_for = (*held_for).max(duration(owner.held_for));
+    }
+    let lead = votes.iter().max_by_key(|(_, (count, _))| *count);
+    let (request, (votes, held_for)) = lead.map(|(r, v)| (Some(*r), *v)).unwrap_or_default();
+    let inside = entries.iter().find_map(|(peer, entry)| Some((*peer, entry.holder.as_ref()?)));
+    let known = entries.iter().map(|(_, entry)| entry.token).max().unwrap_or_default();
+    Some(LockSummary {
+        name: first.name.clone(),
+        peer: inside.map(|(peer, _)| peer).or(request.map(|request| request.client)),
+        label: inside.map(|(_, (_, label))| label.clone()),
+        held: inside.is_some() || votes >= m,
+        token: inside.and_then(|(_, (holder, _))| holder.token).unwrap_or(known),
+        votes,
+        held_for: inside.map_or(held_for, |(_, (holder, _))| duration(holder.held_for)),
+        waiting: entries
+            .iter()
+            .map(|(_, entry)| entry.waiting)
+            .max()
+            .unwrap_or(0)
+            .max(entries.iter().map(|(_, entry)| entry.waiting_here).sum()),
+    })
+}

@@ -1,0 +1,249 @@
+//! What people get to see of a peer and of a swarm: pictures of a moment.
+
+use core::time::Duration;
+
+use serde::Serialize;
+use sigmalock_core::{Name, PeerId, RequestId, Span, Token};
+
+use crate::link::Role;
+
+/// A span as everybody else writes it.
+pub(crate) const fn duration(span: Span) -> Duration {
+    Duration::from_micros(span.as_micros())
+}
+
+/// A lock, as its hosts and users described it.
+#[derive(Debug, Clone, Serialize)]
+pub struct LockReport {
+    /// The lock.
+    pub name: Name,
+    /// Its replicas.
+    pub n: usize,
+    /// Votes that hold it.
+    pub m: usize,
+    /// Who is inside.
+    pub holder: Option<Holder>,
+    /// Its replicas, all n.
+    pub replicas: Vec<ReplicaView>,
+    /// Who waits, next first.
+    pub queue: Vec<Waiter>,
+    /// How many requests wait in the swarm, as far as known; each may stand for several users of a peer.
+    pub waiting: usize,
+    /// How many peers were asked.
+    pub asked: usize,
+    /// How many of them answered in time. If fewer, the picture has holes.
+    pub answered: usize,
+}
+
+/// Who is inside.
+#[derive(Debug, Clone, Serialize)]
+pub struct Holder {
+    /// The peer whose user it is.
+    pub peer: PeerId,
+    /// Who that is, if the peer answered.
+    pub label: Option<String>,
+    /// The token it shows.
+    pub token: Option<Token>,
+    /// How many votes it has, as far as the hosts say.
+    pub votes: usize,
+    /// Since when.
+    pub held_for: Duration,
+    /// When its right ends, if it is not renewed.
+    pub ends_in: Duration,
+}
+
+/// A replica, as seen from here.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplicaView {
+    /// Which of the n, counted from 0.
+    pub index: u16,
+    /// Who hosts it; `None` if nobody is there.
+    pub host: Option<PeerId>,
+    /// Whether the host answered. If not, the rest is unknown.
+    pub answered: bool,
+    /// Whose its vote is.
+    pub owner: Option<RequestId>,
+    /// How long that has been so.
+    pub held_for: Duration,
+    /// When the vote runs out, if it is not renewed.
+    pub ends_in: Duration,
+    /// How many wait for it.
+    pub waiting: u32,
+    /// The highest token it knows.
+    pub token: Token,
+    /// For so long it votes for nobody, because it may have forgotten a vote.
+    pub abstains_for: Duration,
+}
+
+/// A request that waits.
+#[derive(Debug, Clone, Serialize)]
+pub struct Waiter {
+    /// The request.
+    pub request: RequestId,
+    /// The peer whose it is.
+    pub peer: PeerId,
+    /// Who of that peer's users waits, next first, if the peer answered.
+    pub labels: Vec<String>,
+    /// How many of that peer's users wait in all.
+    pub users: u32,
+}
+
+/// A lock in a list.
+#[derive(Debug, Clone, Serialize)]
+pub struct LockSummary {
+    /// The lock.
+    pub name: Name,
+    /// The peer whose user holds it, or has the most votes.
+    pub peer: Option<PeerId>,
+    /// Who that is, if the peer answered.
+    pub label: Option<String>,
+    /// Whether it is held, not merely asked for.
+    pub held: bool,
+    /// The token it shows; if nobody holds it, the highest known.
+    pub token: Token,
+    /// Votes of that request.
+    pub votes: usize,
+    /// Since when it has its oldest vote.
+    pub held_for: Duration,
+    /// Requests and users that wait, as far as known.
+    pub waiting: u32,
+}
+
+/// A peer, as this one knows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PeerReport {
+    /// Its name in protocols.
+    pub peer: PeerId,
+    /// Its name in libp2p.
+    pub network: String,
+    /// Where it can be reached.
+    pub addresses: Vec<String>,
+    /// What it does.
+    pub role: Role,
+    /// How long there has been a session with it.
+    pub up_for: Duration,
+    /// Whether it is this peer.
+    pub is_self: bool,
+}
+
+/// What came of an eviction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum EvictOutcome {
+    /// A user was inside and has been told to leave; the lock goes to the next.
+    Evicted {
+        /// The peer whose user it was.
+        peer: PeerId,
+        /// Who it was.
+        label: Option<String>,
+    },
+    /// Nobody was inside.
+    NotHeld,
+}
+
+/// Why nobody was evicted. Nothing changed, as far as known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvictError {
+    /// The holder's peer cannot be reached.
+    #[error(
+        "{peer} holds the lock and does not answer; its right ends in {ends_in:?}, if it is not renewed"
+    )]
+    HolderAway {
+        /// That peer.
+        peer: PeerId,
+        /// When its right ends.
+        ends_in: Duration,
+    },
+    /// Too few hosts answered to say who holds the lock.
+    #[error(
+        "only {answered} of {asked} hosts answered, too few to say who holds the lock; try again"
+    )]
+    Unknown {
+        /// How many were asked.
+        asked: usize,
+        /// How many answered.
+        answered: usize,
+    },
+    /// This peer has stopped.
+    #[error("this peer has stopped")]
+    Stopped,
+}
+
+/// How a peer is.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatusReport {
+    /// This peer.
+    pub peer: PeerId,
+    /// What it does.
+    pub role: Role,
+    /// Whether it can grant locks to its users, as far as it knows.
+    pub can_grant: bool,
+    /// If not, why not, in words.
+    pub why_not: Option<String>,
+    /// Peers it has sessions with, this one included.
+    pub peers_up: usize,
+    /// Hosts among them, this one included.
+    pub hosts_up: usize,
+    /// Local sessions.
+    pub sessions: usize,
+    /// Locks that they hold.
+    pub held: usize,
+    /// Calls that wait.
+    pub waiting: usize,
+    /// Replicas that this peer hosts and remembers.
+    pub hosted: usize,
+    /// Timers that are set.
+    pub timers: usize,
+    /// Whether votes are kept on disk.
+    pub durable: bool,
+    /// Where.
+    pub data: Option<String>,
+    /// How long it has been running.
+    pub uptime: Duration,
+    /// Which swarm: the public name of its key; `None` without a key.
+    pub swarm: Option<String>,
+    /// Replicas of a name.
+    pub n: usize,
+    /// Votes that hold a lock.
+    pub m: usize,
+    /// The longest lease.
+    pub lease_max: Duration,
+    /// Where it listens.
+    pub listening: Vec<String>,
+    /// The latest refusals of peers, newest last, in words.
+    pub refusals: Vec<String>,
+    /// Counters since the start.
+    pub counters: CounterReport,
+}
+
+/// What passed through a peer since it started.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct CounterReport {
+    /// Turns of the driver, and inputs they took.
+    pub batches: u64,
+    /// Inputs of the protocol.
+    pub inputs: u64,
+    /// Locks granted to this peer's users.
+    pub grants: u64,
+    /// Messages of this peer to itself.
+    pub to_self: u64,
+    /// Messages that could not be sent.
+    pub unsent: u64,
+    /// Frames received.
+    pub frames_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Frames that made no sense.
+    pub nonsense: u64,
+    /// Writes handed to the transport.
+    pub writes_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Transactions on disk.
+    pub commits: u64,
+    /// Messages sent to other peers, by kind.
+    pub sent: Vec<(String, u64)>,
+    /// Messages received from other peers, by kind.
+    pub received: Vec<(String, u64)>,
+    /// Moments worth counting, in the protocol's words.
+    pub notes: Vec<(String, u64)>,
+}

@@ -1,0 +1,154 @@
+//! Peers with a data directory: what survives them.
+
+mod common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Folder, alone, answer, granted, run, start, wish};
+use sigmalock_core::{Acquire, LockReply, Patience, Span, Token};
+use sigmalock_node::{Config, Node, StartError};
+use sigmalock_protocols::parts::Quorum;
+
+const DIRECTORY: &str = "SIGMALOCK_TEST_DIRECTORY";
+const TTL: Span = Span::from_secs(3);
+
+fn durable(dir: &Path) -> Config {
+    Config { data: Some(dir.into()), ..alone() }
+}
+
+fn short(text: &str, patience: Patience) -> Acquire {
+    Acquire { ttl: TTL, ..wish(text, patience) }
+}
+
+/// Not a test: the process that the tests below kill. It holds /held and goes through /busy.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(DIRECTORY) else { return };
+    run(async {
+        let node = start(durable(Path::new(&dir))).await;
+        let mut session = node.handle().open_session("child".into()).unwrap();
+        session.acquire(0, short("/held", Patience::Forever)).unwrap();
+        println!("held {}", granted(&mut session, 0).await);
+        for call in 1.. {
+            session.acquire(call, short("/busy", Patience::Forever)).unwrap();
+            println!("busy {}", granted(&mut session, call).await);
+            session.release(call).unwrap();
+            assert_eq!(answer(&mut session).await, (call, LockReply::Released));
+        }
+    });
+}
+
+/// Starts that process, lets it go on for a while, kills it, and says which tokens it has shown for
+/// /held and /busy.
+fn life(dir: &Path, entries: usize) -> (Token, Token) {
+    let mut child: Child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env(DIRECTORY, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut shown = |what: &str| {
+        loop {
+            let line = lines.next().expect("it goes on").unwrap();
+            if let Some((_, token)) = line.split_once(what) {
+                return Token(token.trim().parse().unwrap());
+            }
+        }
+    };
+    let held = shown("held ");
+    let mut busy = Token::default();
+    for _ in 0..entries {
+        busy = shown("busy ");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What it printed after that counts too.
+    for line in lines.map_while(Result::ok) {
+        if let Some((_, token)) = line.split_once("busy ")
+            && let Ok(token) = token.trim().parse()
+        {
+            busy = Token(token);
+        }
+    }
+    (held, busy)
+}
+
+#[test]
+fn a_killed_peer_comes_back_with_its_votes_and_its_tokens_grow_on() {
+    let folder = Folder::new();
+    let (held, busy) = life(&folder.0, 100);
+    run(async {
+        let began = Instant::now();
+        let node = start(durable(&folder.0)).await;
+        let mut session = node.handle().open_session("next".into()).unwrap();
+        session.acquire(1, short("/held", Patience::Try)).unwrap();
+        assert_eq!(answer(&mut session).await, (1, LockReply::Busy), "its vote is out");
+        session.acquire(2, short("/held", Patience::Forever)).unwrap();
+        assert!(granted(&mut session, 2).await > held);
+        let waited = began.elapsed();
+        assert!(waited >= Duration::from_secs(3) && waited < Duration::from_secs(6), "{waited:?}");
+        session.acquire(3, short("/busy", Patience::Forever)).unwrap();
+        assert!(granted(&mut session, 3).await > busy);
+        node.leave().await.unwrap();
+    });
+}
+
+#[test]
+fn a_peer_that_left_in_order_is_at_once_ready_again() {
+    let folder = Folder::new();
+    run(async {
+        let node = start(durable(&folder.0)).await;
+        let mut session = node.handle().open_session("a".into()).unwrap();
+        session.acquire(1, short("/a", Patience::Forever)).unwrap();
+        let first = granted(&mut session, 1).await;
+        node.leave().await.unwrap();
+        let node = start(durable(&folder.0)).await;
+        let mut session = node.handle().open_session("b".into()).unwrap();
+        session.acquire(1, short("/a", Patience::Try)).unwrap();
+        assert!(granted(&mut session, 1).await > first);
+    });
+}
+
+#[test]
+fn a_peer_whose_store_is_gone_votes_only_when_its_forgotten_votes_have_run_out() {
+    let folder = Folder::new();
+    run(async {
+        let config = || Config { lease_max: TTL, ..durable(&folder.0) };
+        let node = start(config()).await;
+        assert!(
+            node.handle().status().await.unwrap().can_grant,
+            "a new peer has nothing to forget"
+        );
+        node.leave().await.unwrap();
+        std::fs::remove_file(folder.0.join("votes.redb")).unwrap();
+        let began = Instant::now();
+        let node = start(config()).await;
+        let status = node.handle().status().await.unwrap();
+        assert!(!status.can_grant && status.why_not.unwrap().contains("lost its memory"));
+        let mut session = node.handle().open_session("a".into()).unwrap();
+        session.acquire(1, short("/a", Patience::Forever)).unwrap();
+        granted(&mut session, 1).await;
+        assert!(began.elapsed() >= Duration::from_secs(3));
+        assert!(node.handle().status().await.unwrap().can_grant);
+    });
+}
+
+#[test]
+fn a_directory_in_use_or_of_another_swarm_is_refused() {
+    let folder = Folder::new();
+    run(async {
+        let node = start(durable(&folder.0)).await;
+        let second = Node::start(durable(&folder.0)).await;
+        let words = second.err().unwrap().to_string();
+        assert!(words.contains("in use by another process"), "{words}");
+        node.leave().await.unwrap();
+        let other = Config { quorum: Quorum::new(5, 3).unwrap(), ..durable(&folder.0) };
+        let refused = Node::start(other).await.err().unwrap();
+        assert!(matches!(refused, StartError::Store(_)));
+        assert!(refused.to_string().contains("6 of 9"), "{refused}");
+    });
+}
