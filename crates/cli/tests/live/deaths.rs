@@ -1,0 +1,197 @@
+//! Processes that are killed, stopped and started again.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::fleet::{Fleet, Manner, Peer};
+use crate::load::Load;
+use crate::witness::Witness;
+
+const TTL: Duration = Duration::from_secs(3);
+
+/// A process of its own that takes a lock and keeps it: `sigmalock lock NAME`.
+fn holder_process(peer: &Peer, name: &str) -> std::process::Child {
+    use std::io::BufRead as _;
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"))
+        .args(["lock", name, "--ttl", "3s", "--api"])
+        .arg(format!("unix:{}", peer.socket.display()))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("its output is piped");
+    std::io::BufReader::new(stdout).read_line(&mut line).expect("it says that it is in");
+    assert!(!line.is_empty(), "the holder got in");
+    child
+}
+
+#[tokio::test]
+async fn a_killed_holder_lets_the_next_in_at_once_while_its_peer_lives() {
+    let fleet = Fleet::of(5).await;
+    let (here, there) = (fleet.peers[0].client().await, fleet.peers[1].client().await);
+    for (round, client) in [&here, &there].into_iter().enumerate() {
+        let name = format!("/deaths/holder-{round}");
+        let mut holder = holder_process(&fleet.peers[0], &name);
+        let next = client.lock(&name).ttl(TTL).acquire();
+        let kill = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            holder.kill().expect("the holder can be killed");
+            let _ = holder.wait();
+            Instant::now()
+        };
+        let (next, killed) = tokio::join!(async { (next.await, Instant::now()) }, kill);
+        let (guard, entered) = next;
+        guard.expect("the next gets in").release().await.expect("and leaves");
+        let took = entered.saturating_duration_since(killed);
+        assert!(took < Duration::from_millis(200), "fail-over took {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_machine_lets_the_next_in_after_the_lease() {
+    // A lease of 3 s in the whole swarm, so that what the dead machine hosted is back as soon.
+    let arguments = vec!["--lease-max".to_owned(), "3s".to_owned()];
+    let mut fleet = Fleet::start(5, Manner { arguments, ..Manner::default() }).await;
+    let name = "/deaths/machine";
+    let holder = fleet.peers[4].client().await;
+    let guard = holder.lock(name).ttl(TTL).acquire().await.expect("the holder gets in");
+    let waiter = fleet.peers[1].client().await;
+    let next = tokio::spawn(async move {
+        let guard = waiter.lock(name).ttl(TTL).acquire().await.expect("the next gets in");
+        (Instant::now(), guard.token())
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(fleet.kill(4));
+    let killed = Instant::now();
+    guard.lost().await;
+    let (entered, token) = next.await.expect("the waiter does not panic");
+    assert!(token > guard.token());
+    let took = entered.saturating_duration_since(killed);
+    assert!(took < TTL + Duration::from_secs(1), "fail-over took {took:?}");
+}
+
+#[tokio::test]
+async fn a_killed_waiter_is_not_waited_for() {
+    let mut fleet = Fleet::of(5).await;
+    let name = "/deaths/waiter";
+    let first = fleet.peers[0].client().await;
+    let guard = first.lock(name).ttl(TTL).acquire().await.expect("the first gets in");
+    let doomed = fleet.peers[4].client().await;
+    let waiting = tokio::spawn(async move { doomed.lock(name).ttl(TTL).acquire().await.is_ok() });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let third = fleet.peers[2].client().await;
+    let third = tokio::spawn(async move {
+        let guard = third.lock(name).ttl(TTL).acquire().await.expect("the third gets in");
+        drop(guard);
+        Instant::now()
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    drop(fleet.kill(4));
+    assert!(!waiting.await.expect("the waiter does not panic"), "a waiter dies with its peer");
+    let released = Instant::now();
+    guard.release().await.expect("the first leaves");
+    let entered = third.await.expect("the third does not panic");
+    let took = entered.saturating_duration_since(released);
+    assert!(took < Duration::from_secs(3), "a dead waiter cost {took:?}");
+}
+
+#[tokio::test]
+async fn the_death_of_a_host_delays_nobody_for_long() {
+    let mut fleet = Fleet::of(9).await;
+    let witness = Witness::default();
+    let mut load = Load::new(&witness);
+    for peer in &fleet.peers[..5] {
+        load.add(peer, 2, &["/deaths/host-a", "/deaths/host-b", "/deaths/host-c"]);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = load.entries();
+    assert!(before > 20, "only {before} entries in a second");
+    drop(fleet.kill(8));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    load.stop(Duration::from_secs(20)).await;
+    assert!(load.entries() > before, "nobody got in after the host died");
+    assert!(load.longest_wait() < Duration::from_secs(4), "{:?}", load.longest_wait());
+    assert_eq!(witness.objections(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_holder_stopped_past_its_lease_finds_its_guard_lost_and_is_refused() {
+    use std::io::BufRead as _;
+    let scratch = crate::fleet::Scratch::new();
+    let store = scratch.path().join("store");
+    let fleet = Fleet::of(3).await;
+    // The whole machine sleeps: the peer and the process that holds the lock.
+    let name = "/deaths/sleeper";
+    let mut sleeper = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"))
+        .args(["lock", name, "--ttl", "2s", "--json", "--api"])
+        .arg(format!("unix:{}", fleet.peers[2].socket.display()))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = std::io::BufReader::new(sleeper.stdout.take().expect("piped")).lines();
+    let first = lines.next().expect("it says that it is in").expect("in UTF-8");
+    let first: serde_json::Value = serde_json::from_str(&first).expect("as JSON");
+    let old = first["token"].as_u64().expect("with a token");
+    let pid = rustix::process::Pid::from_raw(sleeper.id() as i32).expect("a pid");
+    rustix::process::kill_process(pid, Signal::STOP).expect("it can be stopped");
+    fleet.peers[2].signal(Signal::STOP);
+
+    let fence = sigmalock::fence::Fence::new(sigmalock::fence::FileStore::new(&store));
+    fence.check(name, old, "sleeper").expect("before it fell asleep its writes were accepted");
+    let client = fleet.peers[0].client().await;
+    let guard = client.lock(name).ttl(TTL).wait(Duration::from_secs(20)).acquire().await;
+    let guard = guard.expect("somebody else gets in");
+    fence.check(name, guard.token(), "other").expect("the new holder is accepted");
+    fleet.peers[2].signal(Signal::CONT);
+    rustix::process::kill_process(pid, Signal::CONT).expect("it can go on");
+    assert!(fence.check(name, old, "sleeper").is_err(), "the sleeper is refused");
+    let said: Vec<String> = lines.map_while(Result::ok).collect();
+    let code = sleeper.wait().expect("it ends").code();
+    assert_eq!(code, Some(76), "it says that the lock was lost: {said:?}");
+    assert!(!guard.is_lost(), "the new holder is not disturbed");
+    guard.release().await.expect("and leaves when it wants to");
+}
+
+#[tokio::test]
+async fn a_restarted_peer_with_its_data_still_knows_its_votes() {
+    let mut fleet = Fleet::start(3, Manner { durable: true, ..Manner::default() }).await;
+    let witness = Witness::default();
+    let mut load = Load::new(&witness);
+    for peer in &fleet.peers[..2] {
+        load.add(peer, 3, &["/deaths/restart"]);
+    }
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let peer = fleet.kill(2);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        fleet.restart(peer).await;
+        fleet.converged(Duration::from_secs(10)).await;
+    }
+    let before = load.entries();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    load.stop(Duration::from_secs(30)).await;
+    assert!(load.entries() > before, "nobody got in after the restarts");
+    assert_eq!(witness.objections(), [""; 0]);
+}
+
+#[tokio::test]
+async fn peers_that_come_back_without_data_abstain_and_nobody_gets_in_twice() {
+    let mut fleet = Fleet::start(5, Manner { durable: true, ..Manner::default() }).await;
+    let name = "/deaths/amnesia";
+    let holder = fleet.peers[0].client().await;
+    let guard = holder.lock(name).ttl(Duration::from_secs(10)).acquire().await.expect("gets in");
+    for _ in 0..4 {
+        // Index 1 each time: those behind it move up.
+        let peer = fleet.kill(1);
+        std::fs::remove_dir_all(peer.data()).expect("its data can be lost");
+        fleet.restart(peer).await;
+    }
+    fleet.converged(Duration::from_secs(10)).await;
+    let other = fleet.peers[1].client().await;
+    let busy = other.lock(name).ttl(TTL).wait(Duration::from_secs(2)).acquire().await;
+    assert!(busy.is_err(), "everybody has forgotten the holder, and yet it is alone");
+    drop(guard);
+}

@@ -1,0 +1,229 @@
+//! Real peers: processes of the real binary on loopback, each with its own socket and data.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use sigmalock::Client;
+
+/// A directory of its own that goes when the test does.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Short: the path of a Unix socket has at most 107 bytes.
+        let path = std::env::temp_dir().join(format!("sl-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a scratch directory can be made");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// How the peers of a fleet are started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Manner {
+    /// Whether they keep their votes on disk.
+    pub(crate) durable: bool,
+    /// Further arguments for all of them.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// One peer.
+pub(crate) struct Peer {
+    pub(crate) child: Child,
+    pub(crate) socket: PathBuf,
+    pub(crate) log: PathBuf,
+    data: PathBuf,
+    address: String,
+}
+
+impl Peer {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&format!("unix:{}", self.socket.display()))
+            .await
+            .expect("the peer answers on its socket")
+    }
+    /// Its resident memory.
+    pub(crate) fn rss_mib(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kib.unwrap_or(0.0) / 1_024.0
+    }
+    /// The processor time it has used.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()));
+        let stat = stat.unwrap_or_default();
+        let fields: Vec<&str> =
+            stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
+        Duration::from_millis((ticks(11) + ticks(12)) * 10)
+    }
+}
+
+/// A swarm of processes. All of them end with it.
+pub(crate) struct Fleet {
+    scratch: Scratch,
+    manner: Manner,
+    started: usize,
+    pub(crate) peers: Vec<Peer>,
+}
+
+impl Fleet {
+    /// So many peers that all know each other.
+    pub(crate) async fn start(size: usize, manner: Manner) -> Self {
+        let mut fleet =
+            Self { scratch: Scratch::new(), manner, started: 0, peers: Vec::with_capacity(size) };
+        for _ in 0..size {
+            fleet.join(&[]).await;
+        }
+        fleet.converged(Duration::from_secs(20)).await;
+        fleet
+    }
+
+    /// Ephemeral peers.
+    pub(crate) async fn of(size: usize) -> Self {
+        Self::start(size, Manner::default()).await
+    }
+
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Starts one more, which joins by way of the first that lives. Returns its index.
+    pub(crate) async fn join(&mut self, extra: &[&str]) -> usize {
+        let number = self.started;
+        self.started += 1;
+        let data = self.scratch.path().join(format!("data-{number}"));
+        let socket = self.scratch.path().join(format!("{number}.sock"));
+        let peer = self.spawn(number, data, socket, extra).await;
+        self.peers.push(peer);
+        self.peers.len() - 1
+    }
+
+    /// Ends a peer as a power cut would.
+    pub(crate) fn kill(&mut self, index: usize) -> Peer {
+        let mut peer = self.peers.remove(index);
+        peer.child.kill().expect("a peer can be killed");
+        let _ = peer.child.wait();
+        peer
+    }
+
+    /// Asks a peer to leave, and waits until it has.
+    pub(crate) async fn leave(&mut self, index: usize) -> Peer {
+        let mut peer = self.peers.remove(index);
+        peer.signal(Signal::TERM);
+        let begin = Instant::now();
+        while peer.child.try_wait().expect("a child can be waited for").is_none() {
+            assert!(begin.elapsed() < Duration::from_secs(15), "a peer does not leave");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        peer
+    }
+
+    /// Starts a peer that has ended again, with its data if it kept any.
+    pub(crate) async fn restart(&mut self, peer: Peer) -> usize {
+        let number = self.started;
+        self.started += 1;
+        let peer = self.spawn(number, peer.data.clone(), peer.socket.clone(), &[]).await;
+        self.peers.push(peer);
+        self.peers.len() - 1
+    }
+
+    async fn spawn(&self, number: usize, data: PathBuf, socket: PathBuf, extra: &[&str]) -> Peer {
+        let log = self.scratch.path().join(format!("{number}.log"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+        command.args(["node", "--listen", "127.0.0.1:0", "--api", "none", "--socket"]).arg(&socket);
+        if self.manner.durable {
+            command.arg("--data").arg(&data);
+        } else {
+            command.arg("--ephemeral");
+        }
+        if let Some(contact) = self.peers.first() {
+            command.args(["--join", contact.address()]);
+        } else {
+            command.arg("--found");
+        }
+        command.args(&self.manner.arguments).args(extra);
+        let file = std::fs::File::create(&log).expect("a log can be written");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(file))
+            .spawn()
+            .expect("the binary starts");
+        let mut peer = Peer { child, socket, log, data, address: String::new() };
+        let begin = Instant::now();
+        loop {
+            if let Ok(client) = Client::connect(&format!("unix:{}", peer.socket.display())).await
+                && let Ok(status) = client.status().await
+                && let Some(address) = status.listening.first()
+            {
+                peer.address = address.clone();
+                return peer;
+            }
+            let ended = peer.child.try_wait().expect("a child can be waited for");
+            let said = || std::fs::read_to_string(&peer.log).unwrap_or_default();
+            assert!(ended.is_none(), "a peer ended at once: {}", said());
+            assert!(begin.elapsed() < Duration::from_secs(10), "a peer does not start: {}", said());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until every peer sees all the others.
+    pub(crate) async fn converged(&self, within: Duration) {
+        let begin = Instant::now();
+        for peer in &self.peers {
+            let client = peer.client().await;
+            loop {
+                let up = client.peers().await.map_or(0, |peers| peers.iter().filter(|p| p.connected || p.myself).count());
+                if up >= self.peers.len() {
+                    break;
+                }
+                assert!(begin.elapsed() < within, "only {up} of {} peers seen", self.peers.len());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for peer in &mut self.peers {
+            let _ = peer.child.kill();
+            let _ = peer.child.wait();
+        }
+    }
+}
+
+impl Peer {
+    /// Where it keeps its votes.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+}

@@ -1,0 +1,13 @@
+//! Real peers, real sockets, real signals.
+//!
+//! Each test starts its own fleet of processes of the real binary and ends them. An outside [`witness`]
+//! watches who is inside.
+
+mod crowds;
+mod deaths;
+mod fleet;
+mod intruders;
+mod load;
+mod moves;
+mod soak;
+mod witness;

@@ -1,0 +1,60 @@
+//! Mixed load with kills and joins, for as long as one likes.
+
+use std::time::{Duration, Instant};
+
+use crate::fleet::Fleet;
+use crate::load::Load;
+use crate::witness::Witness;
+
+const NAMES: [&str; 6] =
+    ["/soak/a", "/soak/b", "/soak/c", "/soak/d", "/soak/e", "/soak/f"];
+const PEERS: usize = 9;
+
+/// `SIGMALOCK_SOAK_SECONDS` makes it longer; twenty minutes are 1200.
+#[tokio::test]
+async fn nine_peers_under_load_with_kills_and_joins() {
+    let seconds = std::env::var("SIGMALOCK_SOAK_SECONDS").ok().and_then(|s| s.parse().ok());
+    let length = Duration::from_secs(seconds.unwrap_or(25));
+    let mut fleet = Fleet::of(PEERS).await;
+    let witness = Witness::default();
+    let mut load = Load::new(&witness);
+    for peer in &fleet.peers {
+        load.add(peer, 3, &NAMES);
+    }
+    let begin = Instant::now();
+    let mut turn = 0usize;
+    let mut entries = 0;
+    let mut memory = Vec::new();
+    while begin.elapsed() < length {
+        // One in three leaves in peace, the others are killed. The first peer stays, to be joined by.
+        let victim = 1 + (turn * 5) % (fleet.peers.len() - 1);
+        if turn % 3 == 2 {
+            drop(fleet.leave(victim).await);
+        } else {
+            drop(fleet.kill(victim));
+        }
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        let joined = fleet.join(&[]).await;
+        load.add(&fleet.peers[joined], 3, &NAMES);
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        turn += 1;
+        memory.push(fleet.peers[0].rss_mib());
+        let now = load.entries();
+        eprintln!(
+            "{:>5.0} s: {now} entries (+{}), longest wait {:?}, first peer {:.1} MiB",
+            begin.elapsed().as_secs_f64(),
+            now - entries,
+            load.longest_wait(),
+            fleet.peers[0].rss_mib(),
+        );
+        assert!(now > entries, "nobody got in for six seconds");
+        assert_eq!(witness.objections(), [""; 0]);
+        entries = now;
+    }
+    load.stop(Duration::from_secs(40)).await;
+    assert_eq!(witness.objections(), [""; 0]);
+    assert!(load.longest_wait() < Duration::from_secs(30), "{:?}", load.longest_wait());
+    let early = memory[memory.len() / 4];
+    let late = memory[memory.len() - 1];
+    assert!(late < early * 1.5 + 8.0, "memory grows: {early:.1} MiB, then {late:.1} MiB");
+}

@@ -1,0 +1,73 @@
+//! An outside witness: a register behind a socket that knows nothing of the swarm. Whoever is inside
+//! says so when it enters and when it leaves, with its token, and the witness objects to two at once
+//! and to tokens that do not grow.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// What it has seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Witness(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    names: HashMap<String, Register>,
+    entries: u64,
+    refused: u64,
+    objections: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Register {
+    highest: u64,
+    inside: Option<(u64, String)>,
+}
+
+impl Witness {
+    /// Somebody says that it is inside. The one before may have died inside; if it has not said
+    /// goodbye it is *gone* only if the caller knows so (`forget`).
+    pub(crate) fn enter(&self, name: &str, token: u64, who: &str) {
+        let mut seen = self.0.lock().expect("no witness panics");
+        seen.entries += 1;
+        let register = seen.names.entry(name.to_owned()).or_default();
+        let mut objections = Vec::new();
+        if token <= register.highest {
+            objections.push(format!("{who} enters {name} with {token} after {}", register.highest));
+        }
+        if let Some((other, whose)) = &register.inside {
+            objections.push(format!("{who} enters {name} with {token} while {whose} has {other}"));
+        }
+        register.highest = register.highest.max(token);
+        register.inside = Some((token, who.to_owned()));
+        seen.objections.extend(objections);
+    }
+
+    /// Somebody writes; true if the register takes it.
+    pub(crate) fn write(&self, name: &str, token: u64) -> bool {
+        let mut seen = self.0.lock().expect("no witness panics");
+        let accepted = seen.names.get(name).is_some_and(|register| token >= register.highest);
+        if !accepted {
+            seen.refused += 1;
+        }
+        accepted
+    }
+
+    /// Somebody is about to leave, or knows that it has lost its right, or is known to be dead.
+    pub(crate) fn leave(&self, name: &str, token: u64) {
+        let mut seen = self.0.lock().expect("no witness panics");
+        if let Some(register) = seen.names.get_mut(name)
+            && register.inside.as_ref().is_some_and(|(inside, _)| *inside == token)
+        {
+            register.inside = None;
+        }
+    }
+
+    pub(crate) fn entries(&self) -> u64 {
+        self.0.lock().expect("no witness panics").entries
+    }
+
+    /// What it objected to.
+    pub(crate) fn objections(&self) -> Vec<String> {
+        self.0.lock().expect("no witness panics").objections.clone()
+    }
+}
