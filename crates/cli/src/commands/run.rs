@@ -64,15 +64,17 @@ impl Run {
             held = held => held?,
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         };
-        drop(signals);
-        let verdict = self.run_under(held).await;
+        let all_signals = Signals::new(&SIGNALS)?;
+        if let Some(signal) = signals.pending() {
+            return Ok(Verdict::Like(exit_code(signal)));
+        }
+        let verdict = self.run_under(held, all_signals).await;
         // Its socket, which the command has inherited, is the session.
         drop(client);
         verdict
     }
 
-    async fn run_under(&self, held: Held) -> anyhow::Result<Verdict> {
-        let mut signals = Signals::new(&SIGNALS)?;
+    async fn run_under(&self, held: Held, mut signals: Signals) -> anyhow::Result<Verdict> {
         let has_terminal = terminal::is_ours();
         let tokens: Vec<String> = held.tokens().iter().map(u64::to_string).collect();
         let mut command: Command = group::command(&self.command, has_terminal)?;

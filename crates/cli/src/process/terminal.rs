@@ -1,14 +1,17 @@
 //! Who has the terminal. A command in a process group of its own could not read from it otherwise.
 
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, stdin, stdout};
 
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, getpgrp};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
-/// Whether this process may give the terminal away: stdin is one, and it is ours now.
+/// Whether this process may give the terminal away: it is ours now, and nobody whom we write to, such as a
+/// pager, needs it as well.
 pub(crate) fn is_ours() -> bool {
-    stdin().is_terminal() && tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+    stdin().is_terminal()
+        && stdout().is_terminal()
+        && tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
 }
 
 /// Whether that group has the terminal.

@@ -52,9 +52,9 @@ async fn a_hundred_thousand_names_are_held_at_once() {
             let client = client.clone();
             let name = format!("/crowds/many/{next}");
             next += 1;
-            tasks.spawn(async move {
-                client.lock(&name).ttl(Duration::from_secs(15)).acquire().await
-            });
+            tasks.spawn(
+                async move { client.lock(&name).ttl(Duration::from_secs(15)).acquire().await },
+            );
         }
         let guard = tasks.join_next().await.expect("there are tasks").expect("none panics");
         guards.push(guard.expect("each gets in"));

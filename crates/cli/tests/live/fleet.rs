@@ -201,7 +201,10 @@ impl Fleet {
         for peer in &self.peers {
             let client = peer.client().await;
             loop {
-                let up = client.peers().await.map_or(0, |peers| peers.iter().filter(|p| p.connected || p.myself).count());
+                let up = client
+                    .peers()
+                    .await
+                    .map_or(0, |peers| peers.iter().filter(|p| p.connected || p.myself).count());
                 if up >= self.peers.len() {
                     break;
                 }

@@ -6,8 +6,7 @@ use crate::fleet::Fleet;
 use crate::load::Load;
 use crate::witness::Witness;
 
-const NAMES: [&str; 6] =
-    ["/soak/a", "/soak/b", "/soak/c", "/soak/d", "/soak/e", "/soak/f"];
+const NAMES: [&str; 6] = ["/soak/a", "/soak/b", "/soak/c", "/soak/d", "/soak/e", "/soak/f"];
 const PEERS: usize = 9;
 
 /// `SIGMALOCK_SOAK_SECONDS` makes it longer; twenty minutes are 1200.

@@ -61,6 +61,8 @@ pub(crate) struct Lock {
     pub(crate) name: String,
     pub(crate) token: u64,
     pub(crate) entries: u64,
+    /// When somebody was last inside.
+    used_at: Duration,
 }
 
 /// Something that happened.
@@ -74,7 +76,12 @@ pub(crate) struct Event {
 
 impl Board {
     pub(crate) fn new(peers: usize, workers: usize, names: &[&str]) -> Self {
-        let lock = |name: &&str| Lock { name: (*name).to_owned(), token: 0, entries: 0 };
+        let lock = |name: &&str| Lock {
+            name: (*name).to_owned(),
+            token: 0,
+            entries: 0,
+            used_at: Duration::ZERO,
+        };
         let worker = |index: usize| Worker {
             peer: index % peers,
             lock: index % names.len(),
@@ -129,24 +136,28 @@ impl Board {
     pub(crate) fn set(&mut self, worker: usize, state: State) {
         let now = self.now();
         let worker = &mut self.workers[worker];
+        if matches!(worker.state, State::Inside(_)) {
+            self.locks[worker.lock].used_at = now;
+        }
         if core::mem::discriminant(&worker.state) != core::mem::discriminant(&state) {
             worker.since = now;
         }
         worker.state = state;
     }
 
-    pub(crate) fn entered(&mut self, worker: usize, token: u64, waited: Duration) {
+    /// Returns for how long nobody was inside before.
+    pub(crate) fn entered(&mut self, worker: usize, token: u64, waited: Duration) -> Duration {
         self.set(worker, State::Inside(token));
         let lock = self.workers[worker].lock;
+        let pause = self.now().saturating_sub(self.locks[lock].used_at);
         self.locks[lock].token = token;
         self.locks[lock].entries += 1;
         self.entries += 1;
         if let Some(this_second) = self.entries_per_s.back_mut() {
             *this_second += 1;
         }
-        if waited > self.longest_wait {
-            self.longest_wait = waited;
-        }
+        self.longest_wait = self.longest_wait.max(waited);
+        pause
     }
 
     pub(crate) fn peer_is(&mut self, peer: usize, up: bool) {

@@ -85,7 +85,10 @@ impl Demo {
             _ = signals.next() => return Ok(Verdict::Holds),
         };
         let stage = Stage::new(Board::new(self.peers, self.peers * WORKERS_PER_PEER, &NAMES));
-        stage.board().tell(format!("{} peers have started", self.peers));
+        stage.board().tell(format!(
+            "{} peers have started; locks wait until they know each other",
+            self.peers
+        ));
         for worker in 0..self.peers * WORKERS_PER_PEER {
             tokio::spawn(work(stage.clone(), worker, swarm.api(worker % self.peers)));
         }
@@ -124,10 +127,11 @@ impl Demo {
         } else {
             let yes = |yes: bool| if yes { "yes" } else { "NO" };
             super::print(&format!(
-                "{entries} entries in {}, {kills} kills, {} guards lost with their peers\n\
+                "{entries} entries in {}, {}, {} lost with its peer\n\
                  longest wait {}\ntokens monotone: {}\nnever two inside: {}\n",
                 words::time(board.now()),
-                board.losses,
+                words::count(kills, "kill"),
+                words::count(board.losses, "guard"),
                 words::time(board.longest_wait),
                 yes(tokens),
                 yes(exclusion && board.violations.is_empty()),
@@ -158,8 +162,7 @@ impl Show {
                 _ = frames.tick() => None,
                 wish = screen.wish() => Some(wish),
             };
-            let now = self.stage.board().now();
-            let wish = wish.or_else(|| script.as_mut().and_then(|script| script.next(now)));
+            let wish = wish.or_else(|| script.as_mut()?.next(&self.stage.board()));
             match wish {
                 Some(Wish::Quit) => return Ok(()),
                 Some(wish) => self.grant(wish)?,
@@ -172,6 +175,7 @@ impl Show {
             }
             self.welcome().await;
             screen.draw(&mut self.stage.board(), self.seconds)?;
+            let now = self.stage.board().now();
             if self.seconds.is_some_and(|seconds| now.as_secs() >= seconds) {
                 return Ok(());
             }
@@ -189,8 +193,9 @@ impl Show {
             }
             Wish::KillHolder => {
                 let holders = self.stage.board().holders_peer();
-                if let Some(peer) = holders.filter(|peer| up.contains(peer)) {
-                    self.kill(peer, ", with a holder at it")?;
+                match holders.filter(|peer| up.contains(peer)) {
+                    Some(peer) => self.kill(peer, ", with a holder at it")?,
+                    None => self.stage.board().tell("nobody is inside now, so nobody was killed"),
                 }
             }
             Wish::Restart => self.restart()?,
@@ -240,28 +245,35 @@ struct Script {
     step: Duration,
     end: Duration,
     steps: u32,
+    next_at: Duration,
 }
+
+/// Healing takes some seconds, and is to be watched.
+const STEP_MAX: Duration = Duration::from_secs(7);
 
 impl Script {
     fn new(seconds: u64) -> Self {
         let end = Duration::from_secs(seconds);
-        Self {
-            step: (end / 8).clamp(Duration::from_millis(500), Duration::from_secs(5)),
-            end,
-            steps: 0,
-        }
+        let step = (end / 8).min(STEP_MAX);
+        Self { step, end, steps: 0, next_at: step }
     }
 
-    fn next(&mut self, now: Duration) -> Option<Wish> {
-        if now < self.step * (self.steps + 1) || now + self.step > self.end {
+    fn next(&mut self, board: &Board) -> Option<Wish> {
+        let now = board.now();
+        let wish = match self.steps % 4 {
+            0 => Wish::KillHolder,
+            2 => Wish::Kill,
+            _ => Wish::Restart,
+        };
+        let nobody = wish == Wish::KillHolder && board.holders_peer().is_none();
+        // What is killed late would not be seen to heal.
+        let late = wish != Wish::Restart && now + 2 * self.step > self.end;
+        if now < self.next_at || nobody || late {
             return None;
         }
         self.steps += 1;
-        Some(match self.steps % 4 {
-            1 => Wish::KillHolder,
-            3 => Wish::Kill,
-            _ => Wish::Restart,
-        })
+        self.next_at = now + self.step;
+        Some(wish)
     }
 }
 

@@ -80,7 +80,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, board: &Board, seconds: Option<u
     let line = Line::from(vec![
         " sigmalock".bold(),
         "  distributed locks without servers".dark_gray(),
-        format!("   {clock}   {} entries   {} kills   ", board.entries, board.kills).into(),
+        format!(
+            "   {clock}   {} entries   {}   ",
+            board.entries,
+            words::count(board.kills, "kill")
+        )
+        .into(),
         violations,
     ]);
     frame.render_widget(line, area);

@@ -15,8 +15,8 @@ use crate::words;
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// How often a worker looks whether its peer is back.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
-/// A wait that is worth telling.
-const LONG_WAIT: Duration = Duration::from_secs(3);
+/// A lock that nobody was in for so long is worth a word.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -92,17 +92,14 @@ fn enter(stage: &Stage, worker: usize, name: &str, guard: &Guard, waited: Durati
     let token = guard.token();
     let entered = stage.register().enter(name, worker, token, guard.lost_signal());
     let mut board = stage.board();
-    board.entered(worker, token, waited);
-    let words = format!(
-        "worker {} at peer {} enters {name} with token {token}, after {}",
-        letter(worker),
-        number(board.workers[worker].peer),
-        words::time(waited)
-    );
-    if waited >= LONG_WAIT {
-        board.tell(words);
+    let pause = board.entered(worker, token, waited);
+    let who = format!("worker {} at peer {}", letter(worker), number(board.workers[worker].peer));
+    let waited = words::time(waited);
+    if pause >= LONG_PAUSE {
+        let pause = words::time(pause);
+        board.tell(format!("{name} moves on after {pause}: {who} enters, token {token}"));
     } else {
-        board.tell_ordinary(words);
+        board.tell_ordinary(format!("{who} enters {name} after {waited}, token {token}"));
     }
     if let Err(violation) = entered {
         board.tell(format!("VIOLATION: {violation}"));
