@@ -15,7 +15,10 @@ use sigmalock_core::Span;
 use sigmalock_node::{Config, Handle, Node as Peer, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use super::key;
 use crate::args;
@@ -175,12 +178,17 @@ fn multiaddress(text: &str) -> Result<String, String> {
 impl Node {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let config = self.peer_config()?;
-        tracing_subscriber::fmt()
-            .with_max_level(self.log)
-            .with_writer(io::stderr)
-            .with_ansi(io::stderr().is_terminal())
-            .init();
+        self.begin_to_log();
         super::block_on(self.serve(config))
+    }
+
+    fn begin_to_log(&self) {
+        // What libraries below us find remarkable is for those who look for it.
+        let wants_all = self.log >= LevelFilter::DEBUG;
+        let others = if wants_all { self.log } else { self.log.min(LevelFilter::ERROR) };
+        let targets = Targets::new().with_default(others).with_target("sigmalock", self.log);
+        let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+        tracing_subscriber::registry().with(lines).with(targets).init();
     }
 
     async fn serve(&self, config: Config) -> anyhow::Result<Verdict> {

@@ -1,6 +1,7 @@
 //! `run`: a command that runs while a lock is held, and not a moment longer.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -55,7 +56,9 @@ impl Run {
 
     async fn hold_and_run(&self) -> anyhow::Result<Verdict> {
         let mut signals = Signals::new(&ENDING)?;
-        let label = format!("run {} ({})", self.command[0].display(), std::process::id());
+        let program = Path::new(&self.command[0]);
+        let program = program.file_name().unwrap_or(program.as_os_str());
+        let label = format!("run {} ({})", program.display(), std::process::id());
         let held = async {
             let client = self.peer.connect_or_start(&label, true).await?;
             self.wish.acquire(&client, &self.names.0).await.map(|held| (client, held))

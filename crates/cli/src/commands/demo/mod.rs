@@ -127,7 +127,7 @@ impl Demo {
         } else {
             let yes = |yes: bool| if yes { "yes" } else { "NO" };
             super::print(&format!(
-                "{entries} entries in {}, {}, {} lost with its peer\n\
+                "{entries} entries in {}, {}, {} lost with a dead peer\n\
                  longest wait {}\ntokens monotone: {}\nnever two inside: {}\n",
                 words::time(board.now()),
                 words::count(kills, "kill"),
