@@ -71,12 +71,23 @@ impl<P: Driven> Driver<P> {
         let Ok(Query { id, question }) = postcard::from_bytes(body) else { return false };
         match question {
             Question::Evict { name } => self.evict(name, Errand::For { peer: from, id }),
+            // From here on it counts as gone, and its votes as out until it has handed them over.
+            Question::Leaving => self.around.placement.down(from, self.now, true),
             question => {
                 let answer = self.answer(question);
                 self.reply(from, id, answer);
             }
         }
         true
+    }
+
+    /// Tells everybody that this peer hosts nothing any more, before anything is handed over: who did
+    /// not know would hand it back.
+    pub(super) fn announce_leaving(&mut self) {
+        for peer in self.peers.ids() {
+            let query = Query { id: 0, question: Question::Leaving };
+            self.peers.tell(peer, Kind::Query, &query);
+        }
     }
 
     fn reply(&mut self, to: PeerId, id: u64, answer: Answer) {
@@ -118,7 +129,7 @@ impl<P: Driven> Driver<P> {
             Question::Names { prefix, after, limit } => {
                 Answer::Names(self.names(&prefix, after, usize::from(limit)))
             }
-            Question::Evict { .. } => Answer::Evicted(false),
+            Question::Evict { .. } | Question::Leaving => Answer::Evicted(false),
         }
     }
 
