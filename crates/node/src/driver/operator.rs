@@ -127,7 +127,7 @@ impl<P: Driven> Driver<P> {
             Question::Replicas { name } => Answer::Replicas(self.replicas(&name)),
             Question::Local { name } => Answer::Local(self.local(&name)),
             Question::Names { prefix, after, limit } => {
-                Answer::Names(self.names(&prefix, after, usize::from(limit)))
+                Answer::Names(self.names(&prefix, after.as_ref(), usize::from(limit)))
             }
             Question::Evict { .. } | Question::Leaving => Answer::Evicted(false),
         }
@@ -150,8 +150,8 @@ impl<P: Driven> Driver<P> {
         label[..end].to_owned()
     }
 
-    fn names(&self, prefix: &str, after: Option<Name>, limit: usize) -> NamesAnswer {
-        let names = self.protocol.names(after.as_ref(), NAMES_SCANNED_MAX);
+    fn names(&self, prefix: &str, after: Option<&Name>, limit: usize) -> NamesAnswer {
+        let names = self.protocol.names(after, NAMES_SCANNED_MAX);
         let more = names.len() == NAMES_SCANNED_MAX;
         let last = names.last().cloned();
         let mut entries = Vec::new();
