@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::contact::{Live, Redial};
 use super::handshake::{Code, Failure};
 use super::hub::Hub;
-use super::limits::SESSIONS_MAX;
+use super::limits::{REDIAL_JITTER, SESSIONS_MAX};
 use super::session::{Admitted, Note, Order};
 use crate::link::{Parting, PeerInfo, Role, SessionId};
 
@@ -93,7 +93,9 @@ impl Hub {
         Some(Ok(Admitted { session, orders: order_receiver, first }))
     }
 
-    fn on_failed(&mut self, connection: ConnectionId, network: NetworkId, failure: Failure) {
+    pub(super) fn on_failed(
+        &mut self, connection: ConnectionId, network: NetworkId, failure: Failure,
+    ) {
         self.swarm.close_connection(connection);
         match failure {
             Failure::Refused(text) => self.complain(network, text),
@@ -139,7 +141,7 @@ impl Hub {
             && contact.redial.is_none()
             && !contact.is_refused()
         {
-            contact.redial = Some(Redial::now());
+            contact.redial = Some(Redial::within(REDIAL_JITTER));
         }
     }
 }
