@@ -21,6 +21,8 @@ impl Hub {
             Command::Reset => {
                 for live in self.contacts.values().filter_map(|contact| contact.live.as_ref()) {
                     let _ = live.orders.try_send(Order::End(Parting::Silent));
+                    // In case that it is stuck and takes no orders.
+                    self.swarm.close_connection(live.connection);
                 }
             }
             Command::Expel(session) => {

@@ -108,6 +108,10 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
     }
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
+    if swarm.behaviour().relay_server.is_enabled() {
+        let listening: Vec<_> = swarm.listeners().cloned().collect();
+        listening.into_iter().for_each(|address| swarm.add_external_address(address));
+    }
 
     let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
     let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
@@ -133,9 +137,12 @@ async fn listen(
     let mut waiting: Vec<(ListenerId, Multiaddr)> = Vec::new();
     for address in addresses {
         let failed = |cause: String| StartError::Listen { address: address.clone(), cause };
-        probe(address).map_err(|error| failed(error.to_string()))?;
+        let relayed = address.iter().any(|part| part == Protocol::P2pCircuit);
+        if !relayed {
+            probe(address).map_err(|error| failed(error.to_string()))?;
+        }
         let id = swarm.listen_on(address.clone()).map_err(|error| failed(plain(&error)))?;
-        if !address.iter().any(|part| part == Protocol::P2pCircuit) {
+        if !relayed {
             waiting.push((id, address.clone()));
         }
     }

@@ -19,7 +19,7 @@ use super::StartError;
 use super::gate::Gate;
 use super::limits::{
     CONNECTIONS_IN_MAX, CONNECTIONS_PENDING_MAX, CONNECTIONS_PER_PEER_MAX, HANDSHAKE_MAX,
-    LOOK_UP_MAX, PING_EVERY,
+    LOOK_UP_MAX, PING_EVERY, RELAYED_BYTES_MAX, RELAYED_MAX,
 };
 use super::streams;
 use crate::config::Config;
@@ -60,7 +60,7 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: local_discovery(config, network).into(),
         relay_server: (relay_client.is_some() && config.role == Role::Host)
-            .then(|| relay::Behaviour::new(network, relay::Config::default()))
+            .then(|| relay::Behaviour::new(network, relaying()))
             .into(),
         dcutr: relay_client.as_ref().map(|_| dcutr::Behaviour::new(network)).into(),
         relay_client: relay_client.into(),
@@ -68,6 +68,15 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
     let settings =
         libp2p::swarm::Config::with_tokio_executor().with_idle_connection_timeout(LIBP2P_IDLE);
     Ok(Swarm::new(transport, behaviour, network, settings))
+}
+
+/// Sessions last, so that what libp2p thinks is enough for a relayed connection is not.
+fn relaying() -> relay::Config {
+    relay::Config {
+        max_circuit_duration: RELAYED_MAX,
+        max_circuit_bytes: RELAYED_BYTES_MAX,
+        ..relay::Config::default()
+    }
 }
 
 fn limits() -> ConnectionLimits {
@@ -84,6 +93,7 @@ fn kademlia(network: NetworkId, role: Role) -> kad::Behaviour<MemoryStore> {
     let mut config = kad::Config::new(StreamProtocol::new("/sigmalock/kad/1"));
     config
         .set_kbucket_inserts(kad::BucketInserts::Manual)
+        .set_record_filtering(kad::StoreInserts::FilterBoth)
         .set_periodic_bootstrap_interval(None)
         .set_query_timeout(LOOK_UP_MAX);
     let mut kad = kad::Behaviour::with_config(network, MemoryStore::new(network), config);
@@ -100,7 +110,7 @@ fn local_discovery(config: &Config, network: NetworkId) -> Option<mdns::tokio::B
     }
     mdns::tokio::Behaviour::new(mdns::Config::default(), network)
         .inspect_err(|error| {
-            tracing::warn!("peers on the local network are not looked for: {error}")
+            tracing::warn!("peers on the local network are not looked for: {error}");
         })
         .ok()
 }

@@ -66,7 +66,7 @@ impl Stranger {
                     let (stream, side) = match event.opened {
                         Opened::ByUs(_, stream) => (stream, Side::Opener),
                         Opened::ByThem(_, stream) => (stream, Side::Accepter),
-                        Opened::Failed(_, why) => panic!("{why}"),
+                        Opened::Failed(_, why) => panic!("{why:?}"),
                     };
                     let me = self.me;
                     tokio::spawn(async move { while self.swarm.next().await.is_some() {} });
@@ -276,9 +276,8 @@ async fn slow_connections_end_in_time_and_keep_nobody_out() {
                 if index % 2 == 0 && socket.write_all(b"\x13").await.is_err() {
                     return;
                 }
-                match timeout(ms(200), socket.read(&mut rest)).await {
-                    Ok(Ok(0) | Err(_)) => return,
-                    Ok(Ok(_)) | Err(_) => {}
+                if let Ok(Ok(0) | Err(_)) = timeout(ms(200), socket.read(&mut rest)).await {
+                    return;
                 }
             }
         });
@@ -379,4 +378,24 @@ async fn bad_weather_makes_frames_late_and_loses_messages_only() {
     let event = timeout(ms(1_000), a.next()).await.unwrap();
     assert!(matches!(event, Some(Event::Frame { kind: Kind::Query, .. })), "{event:?}");
     assert!(begin.elapsed() >= ms(80), "{:?}", begin.elapsed());
+}
+
+#[tokio::test]
+async fn a_peer_that_never_says_that_it_hears_us_is_gone_after_ten_seconds() {
+    let mut a = Peer::start(&config(vec![])).await;
+    let (mut stream, _) = Stranger::session(&a).await;
+    assert!(a.until_up(1, ms(1_000)).await);
+    let begin = Instant::now();
+    tokio::spawn(async move {
+        let mut rest = [0; 1_024];
+        let heartbeat = postcard::to_stdvec(&(1u64, 0u64)).unwrap();
+        while stream.write_all(&frame(Kind::Heartbeat, &heartbeat)).await.is_ok() {
+            let _ = stream.flush().await;
+            let _ = timeout(ms(500), stream.read(&mut rest)).await;
+        }
+    });
+    assert!(a.until_up(0, ms(15_000)).await);
+    assert_eq!(a.down[0].1, Parting::Silent);
+    let took = begin.elapsed();
+    assert!(took > ms(9_000) && took < ms(12_500), "{took:?}");
 }
