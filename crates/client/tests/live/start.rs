@@ -1,0 +1,1 @@
+//! Starting the user's own peer.
