@@ -34,9 +34,9 @@ async fn a_lock_is_held_by_one_and_then_by_the_next_with_a_higher_token() {
 async fn a_guard_is_extended_for_as_long_as_it_is_kept() {
     let peer = Peer::start().await;
     let client = peer.client().await;
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let guard = client.lock("/a").ttl(ttl).acquire().await.unwrap();
-    assert!(timeout(ttl * 3, guard.lost()).await.is_err(), "lost without a reason");
+    assert!(timeout(ttl * 2, guard.lost()).await.is_err(), "lost without a reason");
     guard.check().unwrap();
     guard.release().await.unwrap();
 }

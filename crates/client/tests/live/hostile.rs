@@ -248,28 +248,35 @@ async fn a_connection_that_dribbles_its_first_bytes_is_cut() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_its_answers_harms_only_itself() {
     let peer = Peer::start().await;
-    let (sender, receiver) = tokio::sync::mpsc::channel(1_024);
-    sender.try_send(open(API_VERSION)).unwrap();
-    let answers = raw(&peer).await.session(Queue(receiver)).await.unwrap();
-    // Each of these is answered at once, by a refusal that nobody reads.
-    let flood = async {
-        for call in 1..200_000 {
-            if sender.send(acquire(call, "a b", 0)).await.is_err() {
-                return;
+    let address = format!("http://{}", peer.tcp());
+    let (stuck, is_stuck) = tokio::sync::oneshot::channel();
+    // With a runtime of its own, so that its end is that of its connection.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.spawn(async move {
+        let mut client = LocksClient::connect(address).await.unwrap();
+        let (sender, receiver) = tokio::sync::mpsc::channel(1_024);
+        sender.try_send(open(API_VERSION)).unwrap();
+        let _unread = client.session(Queue(receiver)).await.unwrap();
+        // Each of these is answered at once, by a refusal that nobody reads.
+        let flood = async {
+            for call in 1..2_000_000 {
+                sender.send(acquire(call, "a b", 0)).await.unwrap();
             }
-        }
-    };
-    // At some point it is not read from any more.
-    let stuck = timeout(Duration::from_secs(3), flood).await;
-    assert!(stuck.is_err(), "200,000 requests were taken from a client that reads nothing");
+        };
+        // At some point it is not read from any more.
+        stuck.send(timeout(Duration::from_secs(3), flood).await.is_err()).unwrap();
+        std::future::pending::<()>().await;
+    });
+    assert!(is_stuck.await.unwrap(), "all was taken from a client that reads nothing");
     let client = Client::connect(&peer.unix()).await.unwrap();
     let begun = Instant::now();
     for _ in 0..100 {
         client.lock("/fine").acquire().await.unwrap().release().await.unwrap();
     }
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    drop((answers, sender));
     drop(client);
+    runtime.shutdown_background();
     let all_ended = async {
         while peer.server.idle_for().is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sigmalock::{AcquireError, BreakError, Client, QueryError};
+use sigmalock::{AcquireError, BreakError, Client, QueryError, ReleaseError};
 use tokio::time::timeout;
 
 use crate::peer::Peer;
@@ -50,6 +50,9 @@ async fn breaking_a_lock_puts_its_holder_out_and_lets_the_next_in() {
     let broken = bob.break_lock("/a").await.unwrap();
     assert_eq!(broken.label, "alice");
     timeout(SOON, guard.lost()).await.expect("the holder is told");
+    // It is in no hurry; when it is out, the next need not wait for its lease to end.
+    assert!(matches!(bob.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
+    assert!(matches!(guard.release().await, Err(ReleaseError::Lost)));
     timeout(SOON, bob.lock("/a").acquire()).await.unwrap().unwrap();
     let answer = bob.break_lock("/nobody").await;
     assert!(matches!(answer, Err(BreakError::NotHeld)), "{answer:?}");
