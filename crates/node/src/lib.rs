@@ -25,6 +25,7 @@ pub mod node;
 mod operator;
 pub mod report;
 mod store;
+mod transport;
 mod wire;
 
 pub use config::{Config, Role};

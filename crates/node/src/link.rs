@@ -102,12 +102,7 @@ pub(crate) enum Command {
     /// may be older than messages may get.
     Reset,
     /// Ends a session whose peer sent what makes no sense.
-    Expel {
-        /// The session.
-        session: SessionId,
-        /// With whom.
-        peer: PeerId,
-    },
+    Expel(SessionId),
     /// Says goodbye to everybody and ends.
     Leave,
     /// Times so many round trips of a bare stream to a peer.
@@ -188,7 +183,23 @@ impl OutboxReader {
         Some(frames)
     }
 
+    /// How much waits, for whoever watches while this end is busy writing.
+    pub(crate) fn gauge(&self) -> Gauge {
+        Gauge(std::sync::Arc::clone(&self.waiting))
+    }
+
     fn took(&self, frames: &[u8]) {
         self.waiting.fetch_sub(frames.len(), std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// How many bytes wait in an [`Outbox`].
+#[derive(Debug)]
+pub(crate) struct Gauge(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl Gauge {
+    /// Whether more waits than may.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed) > OUTBOX_BYTES_MAX
     }
 }

@@ -13,12 +13,17 @@ use crate::config::Config;
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
-use crate::link::{self, EVENTS_MAX, PeerInfo, Role};
+use crate::link::{self, PeerInfo, Role};
 use crate::store::{Charter, OpenError, Records, Store};
+use crate::transport::{self, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
 pub const SETTLE: Span = Span::from_secs(3);
+
+/// The longest that a message can be under way. Sessions keep the order and end after two silent seconds;
+/// a peer that stood still for more than five drops what its sockets hold.
+const FLIGHT_MAX: Span = Span::from_secs(10);
 
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,9 @@ pub enum StartError {
          go on without its memory"
     )]
     Record(PathBuf),
+    /// The network side cannot start.
+    #[error(transparent)]
+    Transport(#[from] transport::StartError),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -75,9 +83,6 @@ pub enum LeaveError {
 pub struct Node {
     handle: Handle,
     driver: JoinHandle<Exit>,
-    /// Stands for the transport.
-    _events: mpsc::Sender<link::Event>,
-    _commands: mpsc::Receiver<link::Command>,
 }
 
 impl Node {
@@ -85,20 +90,12 @@ impl Node {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let Past { identity, store, birth } = recall(&config)?;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
-        let me = PeerInfo {
-            peer: identity.peer_id(),
-            network: identity.network_id(),
-            key: identity.key(),
-            role: config.role,
-            incarnation,
-            addresses: config.listen.clone(),
-        };
-        let (events_in, events) = mpsc::channel(EVENTS_MAX);
-        let (transport, commands_out) = mpsc::channel(EVENTS_MAX);
-        let driver = Assembly { config: &config, me, incarnation, store, birth, events, transport };
-        let (handle, driver) = driver.assemble()?;
+        let settings = Settings { config: &config, identity: &identity, incarnation };
+        let Started { commands: transport, events, me } = transport::start(settings).await?;
+        let parts = Assembly { config: &config, me, incarnation, store, birth, events, transport };
+        let (handle, driver) = parts.assemble()?;
         let driver = tokio::spawn(driver.run());
-        Ok(Self { handle, driver, _events: events_in, _commands: commands_out })
+        Ok(Self { handle, driver })
     }
 
     /// For whoever wants locks, or wants to know something.
@@ -235,6 +232,9 @@ type Lock = Agent<Sigma>;
 fn protocol(me: PeerId, config: &Config) -> Lock {
     let mut sigma = sigma::Config::new(config.quorum);
     sigma.lease_max = config.lease_max;
+    sigma.open = true;
+    sigma.client_only = config.role == Role::ClientOnly;
+    sigma.flight_max = FLIGHT_MAX;
     sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
     Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))
@@ -248,5 +248,8 @@ fn tokens_per_grant(config: &Config) -> u64 {
 impl Driven for Lock {
     fn hosted(&self) -> usize {
         self.inner().hosted()
+    }
+    fn has_handed_over(&self) -> bool {
+        self.inner().has_handed_over()
     }
 }

@@ -167,6 +167,7 @@ impl Handle {
         status.swarm.clone_from(&facts.swarm);
         status.listening = described.listening.iter().map(ToString::to_string).collect();
         status.refusals = described.refusals;
+        status.table_len = described.table_len;
         Some(status)
     }
 

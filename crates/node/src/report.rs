@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use serde::Serialize;
-use sigmalock_core::{Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{Incarnation, Name, PeerId, RequestId, Span, Token};
 
 use crate::link::Role;
 
@@ -116,6 +116,8 @@ pub struct PeerReport {
     pub peer: PeerId,
     /// Its name in libp2p.
     pub network: String,
+    /// Its present life.
+    pub incarnation: Incarnation,
     /// Where it can be reached.
     pub addresses: Vec<String>,
     /// What it does.
@@ -183,6 +185,8 @@ pub struct StatusReport {
     pub peers_up: usize,
     /// Hosts among them, this one included.
     pub hosts_up: usize,
+    /// Peers in Kademlia's table.
+    pub table_len: usize,
     /// Local sessions.
     pub sessions: usize,
     /// Locks that they hold.

@@ -80,9 +80,7 @@ pub(crate) trait Driven:
     /// How many replicas it hosts and remembers.
     fn hosted(&self) -> usize;
     /// Whether there is nothing left that a leaving peer would have to hand over.
-    fn has_handed_over(&self) -> bool {
-        self.hosted() == 0
-    }
+    fn has_handed_over(&self) -> bool;
 }
 
 /// Why a driver ended.
@@ -202,14 +200,21 @@ impl<P: Driven> Driver<P> {
                 return exit;
             }
             if self.has_left() {
-                if let Some(store) = self.output.close() {
-                    store.close().await;
-                }
-                return Exit::Left;
+                return self.part().await;
             }
             // Whoever has something for this task says it first, and the next turn takes it all.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Closes the store, says goodbye, and waits until that is said.
+    async fn part(mut self) -> Exit {
+        if let Some(store) = self.output.close() {
+            store.close().await;
+        }
+        let _ = self.transport.send(Command::Leave).await;
+        while self.events.recv().await.is_some() {}
+        Exit::Left
     }
 
     /// Waits until there is something to do, and takes what there is.
@@ -249,7 +254,7 @@ impl<P: Driven> Driver<P> {
 
     /// Sees to it that this task wakes for the next timer. One that is armed too early is left alone.
     fn arm(&mut self) {
-        let latest = self.now + SLEEP_MAX;
+        let latest = self.output.due_at().min(self.now + SLEEP_MAX);
         let wanted = self.timers.next().map_or(latest, |next| next.min(latest));
         if self.armed_for == LocalTime::MIN || wanted < self.armed_for {
             self.armed_for = wanted;
@@ -303,6 +308,7 @@ impl<P: Driven> Driver<P> {
 
     fn with_world(&mut self, then: impl FnOnce(&mut Output, &mut World<'_>)) {
         let mut world = World {
+            now: self.now,
             peers: &mut self.peers,
             calls: &self.calls,
             counters: &mut self.counters,
@@ -463,7 +469,7 @@ impl<P: Driven> Driver<P> {
         };
         if !sense {
             self.counters.nonsense += 1;
-            let _ = self.transport.try_send(Command::Expel { session, peer: from });
+            let _ = self.transport.try_send(Command::Expel(session));
         }
     }
 

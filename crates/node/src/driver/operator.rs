@@ -174,6 +174,7 @@ impl<P: Driven> Driver<P> {
         let report = |info: &crate::link::PeerInfo, since, is_self| PeerReport {
             peer: info.peer,
             network: info.network.to_string(),
+            incarnation: info.incarnation,
             addresses: info.addresses.iter().map(ToString::to_string).collect(),
             role: info.role,
             up_for: duration(self.now.since(since)),
@@ -196,6 +197,7 @@ impl<P: Driven> Driver<P> {
             why_not,
             peers_up: self.peers.len() + 1,
             hosts_up,
+            table_len: 0,
             sessions,
             held,
             waiting,

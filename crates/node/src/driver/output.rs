@@ -8,10 +8,11 @@
 //!
 //! Records gather while the disk is busy with the ones before, so that one write serves many. What was
 //! said before the first gathered record rests only on the write under way; while nothing is being
-//! written, it rests on nothing and is seen at once.
+//! written, it rests on nothing and is seen at once. Records that nothing waits for yet are in no hurry:
+//! most likely the next are about the same lock.
 
 use serde::Serialize;
-use sigmalock_core::LockReply;
+use sigmalock_core::{LocalTime, LockReply, Span};
 use tokio::sync::oneshot;
 
 use super::calls::{Addressee, Calls};
@@ -19,6 +20,9 @@ use super::counters::Counters;
 use super::peers::{Letter, Peers};
 use crate::control::Answer;
 use crate::store::{Batch, Store};
+
+/// So long may records that nothing waits for stay off the disk.
+const UNHURRIED: Span = Span::from_millis(50);
 
 /// What this peer's own users and operators get to see.
 #[derive(Debug)]
@@ -33,8 +37,9 @@ pub(crate) enum Seen {
 #[derive(Debug)]
 pub(crate) struct Output {
     store: Option<Store>,
-    /// Records for the next write.
+    /// Records for the next write, and since when there are any.
     gathering: Batch,
+    gathering_since: LocalTime,
     seen: Vec<Seen>,
     /// What waits for the write under way, if there is one.
     committing: Option<Held>,
@@ -49,7 +54,8 @@ struct Held {
 impl Output {
     /// Without a store nothing is kept, and nothing waits.
     pub(crate) fn new(store: Option<Store>) -> Self {
-        Self { store, gathering: Batch::default(), seen: Vec::new(), committing: None }
+        let (gathering, gathering_since) = (Batch::default(), LocalTime::MIN);
+        Self { store, gathering, gathering_since, seen: Vec::new(), committing: None }
     }
 
     pub(crate) fn is_durable(&self) -> bool {
@@ -74,6 +80,7 @@ impl Output {
         }
         if self.gathering.is_empty() {
             self.let_go(world);
+            self.gathering_since = world.now;
         }
         self.gathering.push(key, value)
     }
@@ -83,8 +90,16 @@ impl Output {
         if self.gathering.is_empty() {
             self.let_go(world);
         } else if self.committing.is_none() {
-            self.commit(world);
+            self.commit_if_due(world);
         }
+    }
+
+    /// When to look again, even if nothing happens.
+    pub(crate) fn due_at(&self) -> LocalTime {
+        if self.gathering.is_empty() || self.committing.is_some() {
+            return LocalTime::NEVER;
+        }
+        self.gathering_since + UNHURRIED
     }
 
     /// The write under way is on disk.
@@ -93,6 +108,13 @@ impl Output {
         world.post(held.letters.drain(..));
         world.show(held.seen.drain(..));
         if !self.gathering.is_empty() {
+            self.commit_if_due(world);
+        }
+    }
+
+    fn commit_if_due(&mut self, world: &mut World<'_>) {
+        let awaited = !self.seen.is_empty() || world.peers.are_spoken_to();
+        if awaited || self.due_at() <= world.now {
             self.commit(world);
         }
     }
@@ -137,6 +159,7 @@ impl Output {
 
 /// Those who get to see.
 pub(crate) struct World<'a> {
+    pub(crate) now: LocalTime,
     pub(crate) peers: &'a mut Peers,
     pub(crate) calls: &'a Calls,
     pub(crate) counters: &'a mut Counters,

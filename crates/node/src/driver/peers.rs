@@ -83,6 +83,11 @@ impl Peers {
         then(&mut peer.frames)
     }
 
+    /// Whether anything has been said that was not taken.
+    pub(crate) fn are_spoken_to(&self) -> bool {
+        !self.spoken_to.is_empty()
+    }
+
     /// Takes all that has been said, peer by peer.
     pub(crate) fn letters<'a>(&'a mut self) -> impl Iterator<Item = Letter> + use<'a> {
         let peers = &mut self.peers;

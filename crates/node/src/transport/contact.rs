@@ -1,0 +1,200 @@
+//! What the hub knows of one peer, and of one address it was told to join.
+
+use std::time::Duration;
+
+use libp2p::swarm::ConnectionId;
+use libp2p::{Multiaddr, PeerId as NetworkId};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::chance;
+use super::limits::{
+    ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_JITTER, REDIAL_PAUSE,
+    REFUSED_PAUSE, SPARE_CONNECTION_MAX,
+};
+use super::session::Order;
+use crate::link::{PeerInfo, SessionId};
+
+/// Growing pauses.
+#[derive(Debug, Clone)]
+pub(crate) struct Backoff {
+    next: Duration,
+    most: Duration,
+}
+
+impl Backoff {
+    pub(crate) const fn new((first, most): (Duration, Duration)) -> Self {
+        Self { next: first, most }
+    }
+
+    /// The next pause; between three quarters of it and all of it, so that peers do not march in step.
+    pub(crate) fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.most);
+        pause.mul_f64(0.75 + chance() / 4.0)
+    }
+}
+
+/// A connection with a peer.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) since: Instant,
+    /// It leaves this machine.
+    pub(crate) far: bool,
+    /// It goes by way of a relay.
+    pub(crate) relayed: bool,
+}
+
+/// A session with a peer.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) session: SessionId,
+    pub(crate) connection: ConnectionId,
+    pub(crate) far: bool,
+    pub(crate) info: PeerInfo,
+    pub(crate) orders: mpsc::Sender<Order>,
+}
+
+/// The wish to reach a peer.
+#[derive(Debug)]
+pub(crate) struct Redial {
+    pub(crate) at: Instant,
+    until: Instant,
+    backoff: Backoff,
+    /// Whether an attempt has failed.
+    pub(crate) failed: bool,
+}
+
+impl Redial {
+    /// At once, more or less.
+    pub(crate) fn now() -> Self {
+        let now = Instant::now();
+        let at = now + REDIAL_JITTER.mul_f64(chance());
+        Self { at, until: now + REDIAL_FOR, backoff: Backoff::new(REDIAL_PAUSE), failed: false }
+    }
+
+    /// Later. False: it has been tried for long enough.
+    pub(crate) fn again(&mut self) -> bool {
+        self.at = Instant::now() + self.backoff.pause();
+        self.at < self.until
+    }
+}
+
+/// A peer that was refused, or that refused us.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) until: Instant,
+    backoff: Backoff,
+    pub(crate) text: String,
+    pub(crate) logged: Instant,
+}
+
+/// A peer, with or without a session.
+#[derive(Debug, Default)]
+pub(crate) struct Contact {
+    pub(crate) addresses: Vec<Multiaddr>,
+    pub(crate) connections: Vec<Connection>,
+    /// Connections on which a handshake is under way.
+    pub(crate) shaking: Vec<ConnectionId>,
+    pub(crate) live: Option<Live>,
+    pub(crate) redial: Option<Redial>,
+    pub(crate) refused: Option<Refused>,
+    pub(crate) dialing: bool,
+}
+
+impl Contact {
+    /// Nothing is lost by forgetting it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.connections.is_empty() && self.live.is_none() && self.redial.is_none() && !self.dialing
+    }
+
+    /// Adds an address, unless there are enough.
+    pub(crate) fn learn(&mut self, address: Multiaddr) {
+        if self.addresses.len() < ADDRESSES_MAX && !self.addresses.contains(&address) {
+            self.addresses.push(address);
+        }
+    }
+
+    /// Not to be dialed, because of a refusal that is not long ago.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refused| refused.until > Instant::now())
+    }
+
+    /// Remembers a refusal. True if it is worth telling people: a new one, or long ago.
+    pub(crate) fn refuse(&mut self, text: &str, complain_every: Duration) -> bool {
+        let now = Instant::now();
+        let (mut backoff, heard) = match self.refused.take() {
+            Some(old) => (old.backoff, (old.text == text).then_some(old.logged)),
+            None => (Backoff::new(REFUSED_PAUSE), None),
+        };
+        let again = heard.filter(|logged| now < *logged + complain_every);
+        let logged = again.unwrap_or(now);
+        let until = now + backoff.pause();
+        self.refused = Some(Refused { until, backoff, text: text.into(), logged });
+        again.is_none()
+    }
+
+    /// Until when a connection may stay as it is; `None`: as long as it likes.
+    pub(crate) fn connection_ends(&self, connection: &Connection) -> Option<Instant> {
+        match &self.live {
+            Some(live) if live.connection == connection.id => None,
+            Some(_) => Some(connection.since + SPARE_CONNECTION_MAX),
+            None => Some(connection.since + IDLE_CONNECTION_MAX),
+        }
+    }
+
+    /// When the hub has something to do about this peer.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let ends =
+            self.connections.iter().filter_map(|connection| self.connection_ends(connection));
+        let redial = self.redial.iter().filter(|_| !self.dialing).map(|redial| redial.at);
+        ends.chain(redial).min()
+    }
+}
+
+/// An address that this peer was told to join.
+#[derive(Debug)]
+pub(crate) struct Join {
+    pub(crate) address: Multiaddr,
+    /// Whom it leads to, once that is known.
+    pub(crate) network: Option<NetworkId>,
+    /// When it is dialed next; `None`: not until there are no sessions at all.
+    pub(crate) at: Option<Instant>,
+    backoff: Backoff,
+    /// The dial that is under way.
+    pub(crate) dialing: Option<ConnectionId>,
+    pub(crate) complained: Option<Instant>,
+}
+
+impl Join {
+    pub(crate) fn new(address: Multiaddr) -> Self {
+        let network = address.iter().find_map(|part| match part {
+            libp2p::multiaddr::Protocol::P2p(network) => Some(network),
+            _ => None,
+        });
+        let backoff = Backoff::new(JOIN_PAUSE);
+        Self {
+            address,
+            network,
+            at: Some(Instant::now()),
+            backoff,
+            dialing: None,
+            complained: None,
+        }
+    }
+
+    /// Once more, after a while.
+    pub(crate) fn again(&mut self) {
+        self.dialing = None;
+        self.at = Some(Instant::now() + self.backoff.pause());
+    }
+
+    /// It has led to a session.
+    pub(crate) fn rest(&mut self) {
+        self.dialing = None;
+        self.at = None;
+        self.complained = None;
+        self.backoff = Backoff::new(JOIN_PAUSE);
+    }
+}

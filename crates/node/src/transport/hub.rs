@@ -1,0 +1,387 @@
+//! The hub: the one task that polls the swarm, and decides whom to dial, whom to keep and whom to
+//! leave.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use libp2p::kad::QueryId;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError};
+use libp2p::{Multiaddr, PeerId as NetworkId, Swarm};
+use sigmalock_core::PeerId;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::contact::{Contact, Join, Redial};
+use super::handshake::Me;
+use super::limits::{
+    BOOTSTRAP_EVERY, COMPLAIN_EVERY, CONTACTS_MAX, DIALS_MAX, PEERS_EVERY, REFUSALS_MAX,
+};
+use super::record::{Record, frame_of, reachable};
+use super::session::{Note, Order};
+use super::streams::Purpose;
+use super::swarm::Behaviour;
+use crate::config::{Config, Weather};
+use crate::link::{Command, Event, Role};
+
+/// Notes of sessions that may wait for the hub.
+const NOTES_MAX: usize = 256;
+
+/// The hub looks around at least so often.
+const TICK_MAX: Duration = Duration::from_secs(1);
+
+/// A look-up that is under way.
+pub(super) struct LookUp {
+    /// Kademlia's query, until it has answered.
+    pub(super) query: Option<QueryId>,
+    /// Those found that have no session yet.
+    pub(super) wanted: Vec<NetworkId>,
+    pub(super) until: Instant,
+    pub(super) done: oneshot::Sender<()>,
+}
+
+/// A measurement that waits for its stream.
+pub(super) struct Measure {
+    pub(super) connection: ConnectionId,
+    pub(super) rounds: u32,
+    pub(super) done: oneshot::Sender<Result<Vec<u64>, String>>,
+}
+
+/// The hub.
+pub(crate) struct Hub {
+    pub(super) swarm: Swarm<Behaviour>,
+    pub(super) me: Arc<Me>,
+    pub(super) weather: Option<Weather>,
+    pub(super) mesh_max: usize,
+    pub(super) contacts: BTreeMap<NetworkId, Contact>,
+    /// Who has which name in protocols, of those with a session.
+    pub(super) names: BTreeMap<PeerId, NetworkId>,
+    pub(super) joins: Vec<Join>,
+    pub(super) look_ups: Vec<LookUp>,
+    pub(super) measures: Vec<Measure>,
+    pub(super) refusals: VecDeque<String>,
+    pub(super) sessions: u64,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) note_sender: mpsc::Sender<Note>,
+    notes: mpsc::Receiver<Note>,
+    /// Sessions, and everything else that ends with the hub.
+    pub(super) tasks: JoinSet<()>,
+    /// Echoes, of which there may only be a few.
+    pub(super) echoes: JoinSet<()>,
+    pub(super) bootstrap_at: Option<Instant>,
+    peers_at: Instant,
+}
+
+impl Hub {
+    pub(crate) fn new(
+        swarm: Swarm<Behaviour>, me: Me, config: &Config, events: mpsc::Sender<Event>,
+    ) -> Self {
+        let (note_sender, notes) = mpsc::channel(NOTES_MAX);
+        Self {
+            swarm,
+            me: Arc::new(me),
+            weather: config.weather,
+            mesh_max: config.mesh_max,
+            contacts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            joins: config.join.iter().cloned().map(Join::new).collect(),
+            look_ups: Vec::new(),
+            measures: Vec::new(),
+            refusals: VecDeque::new(),
+            sessions: 0,
+            events,
+            note_sender,
+            notes,
+            tasks: JoinSet::new(),
+            echoes: JoinSet::new(),
+            bootstrap_at: None,
+            peers_at: Instant::now() + PEERS_EVERY,
+        }
+    }
+
+    /// Runs until the driver leaves, or is gone.
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        self.tick();
+        loop {
+            let due = self.due();
+            tokio::select! {
+                event = self.swarm.select_next_some() => self.on_swarm(event),
+                Some(note) = self.notes.recv() => self.on_note(note),
+                command = commands.recv() => match command {
+                    None => return,
+                    Some(Command::Leave) => return self.leave().await,
+                    Some(command) => self.on_command(command),
+                },
+                Some(_) = self.tasks.join_next() => {}
+                Some(_) = self.echoes.join_next() => {}
+                () = tokio::time::sleep_until(due) => self.tick(),
+            }
+        }
+    }
+
+    /// Until all sessions have ended. The swarm must run meanwhile, or nothing would leave.
+    pub(super) async fn drain(&mut self) {
+        self.echoes.abort_all();
+        while !self.names.is_empty() {
+            tokio::select! {
+                _ = self.swarm.select_next_some() => {}
+                note = self.notes.recv() => match note {
+                    Some(Note::Ended { network, .. }) => {
+                        let contact = self.contacts.get_mut(&network);
+                        if let Some(live) = contact.and_then(|contact| contact.live.take()) {
+                            self.names.remove(&live.info.peer);
+                        }
+                    }
+                    Some(_) => {}
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// When there is something to do, if nothing happens before.
+    fn due(&self) -> Instant {
+        let contacts = self.contacts.values().filter_map(Contact::due);
+        let joins =
+            self.joins.iter().filter(|join| join.dialing.is_none()).filter_map(|join| join.at);
+        let look_ups = self.look_ups.iter().map(|look_up| look_up.until);
+        let due = contacts.chain(joins).chain(look_ups).chain(self.bootstrap_at).min();
+        due.map_or(Instant::now() + TICK_MAX, |due| due.min(Instant::now() + TICK_MAX))
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        self.close_idle(now);
+        self.dial_due(now);
+        self.join_due(now);
+        self.end_look_ups(now);
+        if self.bootstrap_at.is_some_and(|at| at <= now) {
+            self.bootstrap_at = Some(now + BOOTSTRAP_EVERY);
+            // An error says that there is nobody in the table.
+            let _ = self.swarm.behaviour_mut().kad.bootstrap();
+        }
+        if self.peers_at <= now {
+            self.peers_at = now + PEERS_EVERY;
+            self.remind_somebody();
+        }
+    }
+
+    fn close_idle(&mut self, now: Instant) {
+        for (network, contact) in &self.contacts {
+            for connection in &contact.connections {
+                if contact.connection_ends(connection).is_some_and(|end| end <= now) {
+                    tracing::debug!(%network, "a connection without a session is closed");
+                    self.swarm.close_connection(connection.id);
+                }
+            }
+        }
+    }
+
+    fn dial_due(&mut self, now: Instant) {
+        let mut room =
+            DIALS_MAX.saturating_sub(self.contacts.values().filter(|c| c.dialing).count());
+        let due: Vec<NetworkId> = self
+            .contacts
+            .iter()
+            .filter(|(_, contact)| !contact.dialing)
+            .filter(|(_, contact)| contact.redial.as_ref().is_some_and(|redial| redial.at <= now))
+            .map(|(network, _)| *network)
+            .collect();
+        for network in due {
+            let Some(contact) = self.contacts.get_mut(&network) else { continue };
+            if contact.live.is_some() || !contact.connections.is_empty() {
+                contact.redial = None;
+            } else if room == 0 || contact.is_refused() {
+                if !contact.redial.as_mut().is_some_and(Redial::again) {
+                    contact.redial = None;
+                }
+            } else {
+                room -= 1;
+                let addresses = contact.addresses.clone();
+                contact.dialing = true;
+                self.dial(network, addresses);
+            }
+        }
+    }
+
+    /// Dials a peer, from a new port: with the port of the listener, two peers that dial each other
+    /// would meet in the middle.
+    fn dial(&mut self, network: NetworkId, addresses: Vec<Multiaddr>) {
+        let options = DialOpts::peer_id(network)
+            .condition(PeerCondition::DisconnectedAndNotDialing)
+            .addresses(addresses)
+            .allocate_new_port()
+            .build();
+        if let Err(error) = self.swarm.dial(options) {
+            tracing::debug!(%network, %error, "not dialed");
+            self.dial_failed(network);
+        }
+    }
+
+    /// An attempt to reach a peer came to nothing.
+    pub(super) fn dial_failed(&mut self, network: NetworkId) {
+        let Some(contact) = self.contacts.get_mut(&network) else { return };
+        contact.dialing = false;
+        if let Some(redial) = &mut contact.redial {
+            if !std::mem::replace(&mut redial.failed, true) {
+                self.swarm.behaviour_mut().kad.remove_peer(&network);
+            }
+            if !redial.again() {
+                contact.redial = None;
+            }
+        }
+        self.not_wanted(network);
+    }
+
+    fn join_due(&mut self, now: Instant) {
+        let alone = self.names.is_empty();
+        for index in 0..self.joins.len() {
+            let join = &mut self.joins[index];
+            if join.at.is_none() && alone {
+                join.again();
+            }
+            if join.dialing.is_some() || join.at.is_none_or(|at| at > now) {
+                continue;
+            }
+            let contact = join.network.and_then(|network| self.contacts.get(&network));
+            if contact.is_some_and(|contact| contact.live.is_some()) {
+                join.rest();
+                continue;
+            }
+            if contact.is_some_and(|contact| {
+                contact.is_refused() || !contact.connections.is_empty() || contact.dialing
+            }) {
+                join.again();
+                continue;
+            }
+            let address = join.address.clone();
+            let options = DialOpts::unknown_peer_id().address(address).allocate_new_port().build();
+            join.dialing = Some(options.connection_id());
+            if let Err(error) = self.swarm.dial(options) {
+                self.join_failed(index, &error);
+            }
+        }
+    }
+
+    /// A join address could not be reached. Said at once, and then now and again.
+    pub(super) fn join_failed(&mut self, index: usize, error: &DialError) {
+        let join = &mut self.joins[index];
+        if let DialError::LocalPeerId { .. } = error {
+            tracing::debug!("{} is this peer itself", join.address);
+            self.joins.remove(index);
+            return;
+        }
+        let now = Instant::now();
+        if join.complained.is_none_or(|at| at + COMPLAIN_EVERY <= now) {
+            join.complained = Some(now);
+            tracing::warn!("{} cannot be reached ({}); trying again", join.address, reason(error));
+        }
+        join.again();
+    }
+
+    /// Somebody told of a peer. It is dialed unless there is reason not to.
+    pub(super) fn learn(&mut self, network: NetworkId, addresses: Vec<Multiaddr>) {
+        if network == self.me.network || self.names.len() >= self.mesh_max {
+            return;
+        }
+        let Some(contact) = self.contact(network) else { return };
+        for address in addresses {
+            contact.learn(address);
+        }
+        let busy = contact.live.is_some() || contact.dialing || !contact.connections.is_empty();
+        if !busy && contact.redial.is_none() && !contact.is_refused() {
+            contact.redial = Some(Redial::now());
+        }
+    }
+
+    /// What is known of a peer; `None` if as many are known as may be.
+    pub(super) fn contact(&mut self, network: NetworkId) -> Option<&mut Contact> {
+        if !self.contacts.contains_key(&network) && self.contacts.len() >= CONTACTS_MAX {
+            let idle = self.contacts.iter().find(|(_, contact)| contact.is_idle());
+            let idle = idle.map(|(network, _)| *network)?;
+            self.contacts.remove(&idle);
+        }
+        Some(self.contacts.entry(network).or_default())
+    }
+
+    /// Opens a session, if that is for this side to do and there is none: the lower of the two does,
+    /// so that there are never two.
+    pub(super) fn consider(&mut self, network: NetworkId) {
+        let opens = self.me.network < network;
+        let Some(contact) = self.contacts.get_mut(&network) else { return };
+        if !opens || contact.live.is_some() || !contact.shaking.is_empty() {
+            return;
+        }
+        let direct = contact.connections.iter().find(|connection| !connection.relayed);
+        if let Some(connection) = direct.or(contact.connections.first()) {
+            let id = connection.id;
+            contact.shaking.push(id);
+            self.swarm.behaviour_mut().streams.open(network, id, Purpose::Session);
+        }
+    }
+
+    /// The frame that tells a peer of the others; those closest to it, if they are too many.
+    pub(super) fn peers_frame(&self, to: NetworkId, far: bool) -> Vec<u8> {
+        let place = crate::identity::key_of(&to);
+        let mut others: Vec<_> = self
+            .contacts
+            .values()
+            .filter_map(|contact| contact.live.as_ref())
+            .filter(|live| live.info.role == Role::Host && live.info.network != to)
+            .filter(|live| !reachable(&live.info.addresses, far).is_empty())
+            .map(|live| (distance(&live.info.key.0, &place.0), &live.info))
+            .collect();
+        others.sort_by_key(|(distance, _)| *distance);
+        let records: Vec<_> = others
+            .iter()
+            .take(super::limits::RECORDS_MAX)
+            .map(|(_, info)| Record::new(info, far))
+            .collect();
+        frame_of(&records)
+    }
+
+    /// Tells one peer of all others again, in case that it missed some.
+    fn remind_somebody(&self) {
+        let live: Vec<_> = self.contacts.values().filter_map(|c| c.live.as_ref()).collect();
+        let index = (super::chance() * live.len() as f64) as usize;
+        if let Some(live) = live.get(index) {
+            let frame = self.peers_frame(live.info.network, live.far);
+            let _ = live.orders.try_send(Order::Send(frame));
+        }
+    }
+
+    /// Keeps a sentence for people.
+    pub(super) fn complain(&mut self, network: NetworkId, text: String) {
+        let Some(contact) = self.contact(network) else { return };
+        if contact.refuse(&text, COMPLAIN_EVERY) {
+            tracing::warn!("{text}");
+        } else {
+            tracing::debug!("{text}");
+        }
+        if self.refusals.back() != Some(&text) {
+            if self.refusals.len() == REFUSALS_MAX {
+                self.refusals.pop_front();
+            }
+            self.refusals.push_back(text);
+        }
+    }
+}
+
+/// The distance of two places, as Kademlia has it.
+fn distance(a: &[u8; 32], b: &[u8; 32]) -> [u8; 32] {
+    std::array::from_fn(|index| a[index] ^ b[index])
+}
+
+/// Why a dial failed, in few words.
+fn reason(error: &DialError) -> String {
+    match error {
+        DialError::Transport(attempts) => match attempts.first() {
+            Some((_, error)) => super::plain(error),
+            None => "no address".into(),
+        },
+        other => super::plain(other),
+    }
+}

@@ -1,0 +1,141 @@
+//! What the hub does when a session says something.
+
+use libp2p::PeerId as NetworkId;
+use libp2p::swarm::ConnectionId;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::contact::{Live, Redial};
+use super::handshake::{Code, Failure};
+use super::hub::Hub;
+use super::limits::SESSIONS_MAX;
+use super::session::{Admitted, Note, Order};
+use crate::link::{Parting, PeerInfo, Role, SessionId};
+
+/// Orders that may wait for a session; one that takes none is about to end anyway.
+const ORDERS_MAX: usize = 8;
+
+impl Hub {
+    pub(super) fn on_note(&mut self, note: Note) {
+        match note {
+            Note::Shaken { connection, info, reply } => {
+                if let Some(answer) = self.admit(connection, info) {
+                    let _ = reply.send(answer);
+                }
+            }
+            Note::Failed { connection, network, failure } => {
+                self.on_failed(connection, network, failure);
+            }
+            Note::Peers(records) => {
+                for (network, addresses, role) in records.into_iter().filter_map(|r| r.read()) {
+                    if role == Role::Host {
+                        self.learn(network, addresses);
+                    }
+                }
+            }
+            Note::Refused(network, text) => self.complain(network, text),
+            Note::Ended { session, connection, network, parting } => {
+                self.on_ended(session, connection, network, parting);
+            }
+        }
+    }
+
+    /// Lets a peer in that has proved to belong here. `None`: its connection is gone.
+    fn admit(
+        &mut self, connection: ConnectionId, info: PeerInfo,
+    ) -> Option<Result<Admitted, (Code, String)>> {
+        let network = info.network;
+        let over = self.contacts.get(&network)?.connections.iter().find(|c| c.id == connection)?;
+        let far = over.far;
+        if self.names.get(&info.peer).is_some_and(|other| *other != network) {
+            let text = "its name in protocols is that of another peer".into();
+            return Some(Err((Code::Name, text)));
+        }
+        if self.names.len() >= SESSIONS_MAX && !self.names.contains_key(&info.peer) {
+            let text = format!("there are {SESSIONS_MAX} sessions already, which is the most");
+            return Some(Err((Code::Full, text)));
+        }
+        let first = self.peers_frame(network, far);
+        let session = SessionId(self.sessions);
+        self.sessions += 1;
+        let (orders, order_receiver) = mpsc::channel(ORDERS_MAX);
+
+        if info.role == Role::Host {
+            for address in &info.addresses {
+                self.swarm.behaviour_mut().kad.add_address(&network, address.clone());
+            }
+            self.bootstrap_at.get_or_insert_with(Instant::now);
+        }
+        self.names.insert(info.peer, network);
+        let contact = self.contacts.get_mut(&network)?;
+        contact.shaking.retain(|shaking| *shaking != connection);
+        contact.redial = None;
+        contact.refused = None;
+        if !info.addresses.is_empty() {
+            contact.addresses.clone_from(&info.addresses);
+        }
+        let live = Live { session, connection, far, info, orders };
+        if let Some(old) = contact.live.replace(live) {
+            // The other side knows best which of its sessions lives.
+            let _ = old.orders.try_send(Order::End(Parting::Closed));
+            if old.connection != connection {
+                self.swarm.close_connection(old.connection);
+            }
+        }
+        for join in self.joins.iter_mut().filter(|join| join.network == Some(network)) {
+            join.rest();
+        }
+        self.not_wanted(network);
+        tracing::info!("session with {network}");
+        Some(Ok(Admitted { session, orders: order_receiver, first }))
+    }
+
+    fn on_failed(&mut self, connection: ConnectionId, network: NetworkId, failure: Failure) {
+        self.swarm.close_connection(connection);
+        match failure {
+            Failure::Refused(text) => self.complain(network, text),
+            Failure::Nonsense(what) => self.complain(network, format!("{network} sent {what}")),
+            Failure::Io(error) => {
+                tracing::debug!(%network, %error, "no handshake");
+                self.redial(network);
+            }
+        }
+        if let Some(contact) = self.contacts.get_mut(&network) {
+            contact.shaking.retain(|shaking| *shaking != connection);
+        }
+        self.not_wanted(network);
+    }
+
+    fn on_ended(
+        &mut self, session: SessionId, connection: ConnectionId, network: NetworkId,
+        parting: Parting,
+    ) {
+        let Some(contact) = self.contacts.get_mut(&network) else { return };
+        let Some(live) = contact.live.take_if(|live| live.session == session) else { return };
+        tracing::info!("the session with {network} has ended: {parting:?}");
+        self.names.remove(&live.info.peer);
+        // Whatever is still in its sockets must not be taken for news.
+        self.swarm.close_connection(connection);
+        contact.connections.retain(|old| old.id != connection);
+        match parting {
+            Parting::Goodbye => {
+                contact.addresses.clear();
+                self.swarm.behaviour_mut().kad.remove_peer(&network);
+            }
+            Parting::Closed | Parting::Silent => self.redial(network),
+            Parting::Nonsense => self.complain(network, format!("{network} sent nonsense")),
+        }
+        self.consider(network);
+    }
+
+    /// Tries to get a peer back, if it can be dialed.
+    fn redial(&mut self, network: NetworkId) {
+        if let Some(contact) = self.contacts.get_mut(&network)
+            && !contact.addresses.is_empty()
+            && contact.redial.is_none()
+            && !contact.is_refused()
+        {
+            contact.redial = Some(Redial::now());
+        }
+    }
+}
