@@ -6,4 +6,3 @@ mod end;
 mod hostile;
 mod operators;
 mod peer;
-mod start;
