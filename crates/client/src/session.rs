@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ask ──► Waiting ── Granted ──► Held ── release, drop ──► Leaving ── Released, Refused ──► gone
-//!              │ dropped                └── Lost ──► gone
+//!              │ dropped
 //!              ▼
 //!          Abandoned ── Cancelled, Busy, TimedOut, Refused ──► gone
 //!              └─────── Granted (crossed the Cancel) ──► Leaving
@@ -222,7 +222,7 @@ impl Session {
             Answer::Granted(granted) => self.on_granted(&granted),
             Answer::Extended(extended) => self.on_extended(&extended),
             Answer::Queued(queued) => self.on_queued(&queued),
-            Answer::Lost(v1::Lost { call }) => self.on_over(call, || AcquireError::Overslept),
+            Answer::Lost(v1::Lost { call }) => self.on_lost(call),
             Answer::Released(v1::Released { call }) => self.on_released(call),
             Answer::Busy(v1::Busy { call }) => self.on_over(call, || AcquireError::Busy),
             Answer::TimedOut(v1::TimedOut { call }) => {
@@ -275,6 +275,13 @@ impl Session {
         {
             let wait = Duration::from_millis(queued.wait_ms);
             position.send_replace(Position { ahead: queued.ahead, wait });
+        }
+    }
+
+    /// The call stays: giving the lock back when its holder has stopped lets the next in sooner.
+    fn on_lost(&self, call: u64) {
+        if let Some(Call::Held(lease)) = self.calls().under_way.get(&call) {
+            lease.end();
         }
     }
 

@@ -1,0 +1,9 @@
+//! Clients against a real peer, over real sockets.
+
+mod acquire;
+mod bounds;
+mod end;
+mod hostile;
+mod operators;
+mod peer;
+mod start;

@@ -1,0 +1,109 @@
+//! What operators see and do.
+
+use std::time::Duration;
+
+use sigmalock::{AcquireError, BreakError, Client, QueryError, ReleaseError};
+use tokio::time::timeout;
+
+use crate::peer::Peer;
+
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn inspect_and_list_show_holder_and_waiters() {
+    let peer = Peer::start().await;
+    let (alice, bob) = (peer.labelled("alice").await, peer.labelled("bob").await);
+    let guard = alice.lock("/a/1").acquire().await.unwrap();
+    let waiting = tokio::spawn(async move { bob.lock("/a/1").acquire().await });
+    let _other = alice.lock("/b").acquire().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+
+    let lock = alice.inspect("/a/1").await.unwrap();
+    let holder = lock.holder.expect("it is held");
+    assert_eq!(holder.label, "alice");
+    assert_eq!(holder.token, guard.token());
+    assert_eq!(holder.peer, alice.peer());
+    assert_eq!((lock.replicas_total, lock.quorum, lock.replicas.len()), (9, 6, 9));
+
+    let listed = alice.list("/a/", 0).await.unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!((listed[0].name.as_str(), listed[0].held), ("/a/1", true));
+    assert_eq!(alice.list("", 1).await.unwrap().len(), 1);
+    assert_eq!(alice.list("/none", 0).await.unwrap().len(), 0);
+
+    let status = alice.status().await.unwrap();
+    assert!(status.can_grant, "{}", status.why_not);
+    assert_eq!((status.sessions, status.held, status.waiting), (2, 2, 1));
+    let peers = alice.peers().await.unwrap();
+    assert!(peers.len() == 1 && peers[0].is_self, "{peers:?}");
+
+    drop(guard);
+    timeout(SOON, waiting).await.unwrap().unwrap().unwrap();
+    assert!(alice.inspect("/free").await.unwrap().holder.is_none());
+}
+
+#[tokio::test]
+async fn breaking_a_lock_puts_its_holder_out_and_lets_the_next_in() {
+    let peer = Peer::start().await;
+    let (alice, bob) = (peer.labelled("alice").await, peer.labelled("bob").await);
+    let guard = alice.lock("/a").acquire().await.unwrap();
+    let broken = bob.break_lock("/a").await.unwrap();
+    assert_eq!(broken.label, "alice");
+    timeout(SOON, guard.lost()).await.expect("the holder is told");
+    // It is in no hurry; when it is out, the next need not wait for its lease to end.
+    assert!(matches!(bob.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
+    assert!(matches!(guard.release().await, Err(ReleaseError::Lost)));
+    timeout(SOON, bob.lock("/a").acquire()).await.unwrap().unwrap();
+    let answer = bob.break_lock("/nobody").await;
+    assert!(matches!(answer, Err(BreakError::NotHeld)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn over_tcp_locks_are_broken_only_if_that_is_allowed() {
+    for allowed in [false, true] {
+        let peer = Peer::start_with(|config| config.admin_over_tcp = allowed).await;
+        let client = Client::connect(&peer.tcp()).await.unwrap();
+        let _guard = client.lock("/a").acquire().await.unwrap();
+        match client.break_lock("/a").await {
+            Ok(_) => assert!(allowed),
+            Err(BreakError::NotAllowed { text }) => {
+                assert!(!allowed && text.contains("Unix socket"), "{text}");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_begins_with_how_it_is_and_tells_what_changes() {
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    let mut watch = client.watch("/a").await.unwrap();
+    assert!(watch.next().await.unwrap().unwrap().holder.is_none());
+    let guard = client.lock("/a").acquire().await.unwrap();
+    let held = async {
+        loop {
+            let lock = watch.next().await.unwrap().unwrap();
+            if lock.holder.is_some_and(|holder| holder.token == guard.token()) {
+                return;
+            }
+        }
+    };
+    timeout(SOON, held).await.expect("the change is seen");
+    peer.server.stop().await;
+    let end = async { while watch.next().await.is_ok_and(|lock| lock.is_some()) {} };
+    timeout(SOON, end).await.expect("a watch ends with its peer");
+}
+
+#[tokio::test]
+async fn questions_past_their_bounds_are_refused() {
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    for (whom, rounds) in [("p1", 0), ("p1", 1_000_000), ("nobody", 1)] {
+        let answer = client.measure(whom, rounds).await;
+        assert!(matches!(answer, Err(QueryError::Refused { .. })), "{answer:?}");
+    }
+    assert!(matches!(client.watch("a b").await, Err(QueryError::Refused { .. })));
+    let answer = client.lock("/a").ttl(Duration::from_nanos(1)).acquire().await;
+    assert!(matches!(answer, Err(AcquireError::Refused { .. })), "{answer:?}");
+}
