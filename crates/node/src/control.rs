@@ -47,6 +47,8 @@ pub(crate) enum Question {
     Names { prefix: String, after: Option<Name>, limit: u16 },
     /// Whoever of your users holds this lock must leave.
     Evict { name: Name },
+    /// I am about to leave, and host nothing any more: what I hand over is yours to keep. Not answered.
+    Leaving,
 }
 
 /// What is answered.

@@ -1,7 +1,8 @@
 //! The agent over Sigma: several users per peer, one replica, messages that take no time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use proptest::prelude::*;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockReply,
     LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, Span, Surroundings, Timers,
@@ -299,4 +300,138 @@ fn a_grant_that_is_not_renewed_is_handed_on_only_while_enough_of_it_is_left() {
     assert_eq!(entry(&town.leave(1, 1)), Some((2, token.plus(1))));
     town.now += Span::from_secs(1);
     assert_eq!(entry(&town.leave(1, 2)), Some((3, token.plus(9))), "a grant of its own");
+}
+
+/// What users of two peers do.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Ask {
+        ttl_s: u64,
+        patience: Patience,
+    },
+    /// Any call made so far leaves, whether or not it is inside, or no longer wants to.
+    Leave(usize),
+    Cancel(usize),
+    Evict,
+    Pass(Span),
+    /// Time passes, but no timer fires.
+    Sleep(Span),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let patience = prop_oneof![
+        4 => Just(FOREVER),
+        1 => Just(TRY),
+        2 => (0u64..5_000).prop_map(|ms| Patience::For(Span::from_millis(ms))),
+    ];
+    prop_oneof![
+        6 => (prop_oneof![3 => Just(10u64), 1 => Just(5)], patience)
+            .prop_map(|(ttl_s, patience)| Deed::Ask { ttl_s, patience }),
+        8 => any::<usize>().prop_map(Deed::Leave),
+        2 => any::<usize>().prop_map(Deed::Cancel),
+        1 => Just(Deed::Evict),
+        3 => (0u64..4_000).prop_map(|ms| Deed::Pass(Span::from_millis(ms))),
+        1 => (0u64..15_000).prop_map(|ms| Deed::Sleep(Span::from_millis(ms))),
+    ]
+}
+
+/// What a town has shown so far.
+#[derive(Default)]
+struct Seen {
+    token: Token,
+    inside: Option<(u64, LocalTime)>,
+    /// Who slept past its deadline, and was not told yet.
+    lapsed: BTreeSet<u64>,
+    answered: BTreeSet<u64>,
+}
+
+impl Seen {
+    fn leave(&mut self, call: u64) -> bool {
+        self.inside.take_if(|(inside, _)| *inside == call).is_some()
+    }
+
+    /// Whoever slept past its deadline is no longer inside, whether or not it knows.
+    fn wake(&mut self, now: LocalTime) {
+        self.lapsed.extend(self.inside.take_if(|(_, end)| *end <= now).map(|(call, _)| call));
+    }
+
+    /// Takes down what was told, and objects.
+    fn look(&mut self, told: &[(u64, LockReply)]) -> Result<(), TestCaseError> {
+        for (call, reply) in told.iter().filter(|(call, _)| *call < 1_000) {
+            match reply {
+                LockReply::Granted { token, deadline } => {
+                    prop_assert!(token.unwrap() > self.token, "tokens grow");
+                    prop_assert!(self.answered.insert(*call), "{call} was answered twice");
+                    prop_assert_eq!(self.inside, None);
+                    (self.token, self.inside) = (token.unwrap(), Some((*call, *deadline)));
+                }
+                LockReply::Lost => {
+                    let was_inside = self.leave(*call);
+                    prop_assert!(was_inside || self.lapsed.remove(call), "{call} had lost nothing");
+                }
+                LockReply::Extended { deadline } => {
+                    prop_assert!(self.leave(*call), "{call} was not inside");
+                    self.inside = Some((*call, *deadline));
+                }
+                _ => prop_assert!(self.answered.insert(*call), "{call} was answered twice"),
+            }
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_users_do_one_is_inside_all_are_answered_and_nothing_is_left_behind(
+        deeds in prop::collection::vec((1u64..3, deed()), 1..60), tokens in 1u64..5,
+    ) {
+        let mut town = Town::new(3, tokens, 30);
+        let mut seen = Seen::default();
+        let mut calls: Vec<(u64, u64)> = Vec::new();
+        for (at, (peer, deed)) in deeds.into_iter().enumerate() {
+            let id = 1_000 + at as u64;
+            let any = |place: usize| calls.get(place % calls.len().max(1)).copied();
+            let told = match deed {
+                Deed::Ask { ttl_s, patience } => {
+                    let call = calls.len() as u64 + 1;
+                    calls.push((peer, call));
+                    let wish = Acquire { name: name(), ttl: Span::from_secs(ttl_s), patience };
+                    town.request(peer, call, LockRequest::Acquire(wish))
+                }
+                Deed::Leave(place) => {
+                    let Some((peer, held)) = any(place) else { continue };
+                    // The user is out from the moment it says so.
+                    let was_inside = seen.leave(held);
+                    let told = town.request(peer, id, LockRequest::Release { held: CallId(held) });
+                    let released = told.contains(&(id, LockReply::Released));
+                    prop_assert_eq!(released, !told.contains(&(id, UNKNOWN)));
+                    prop_assert!(released || !was_inside);
+                    told
+                }
+                Deed::Cancel(place) => {
+                    let Some((peer, call)) = any(place) else { continue };
+                    town.request(peer, id, LockRequest::Cancel { call: CallId(call) })
+                }
+                Deed::Evict => town.request(peer, id, LockRequest::Evict { name: name() }),
+                Deed::Pass(span) => town.pass(span),
+                Deed::Sleep(span) => {
+                    town.now += span;
+                    seen.wake(town.now);
+                    continue;
+                }
+            };
+            seen.look(&told)?;
+        }
+        for _ in 0..=calls.len() {
+            seen.look(&town.pass(Span::from_secs(40)))?;
+            if let Some((held, _)) = seen.inside.take() {
+                let (peer, _) = calls[held as usize - 1];
+                let told = town.request(peer, 9_999, LockRequest::Release { held: CallId(held) });
+                seen.look(&told)?;
+            }
+        }
+        prop_assert_eq!(seen.answered.len(), calls.len());
+        town.pass(Span::from_secs(60));
+        prop_assert!(town.peers.iter().all(|(peer, _)| peer.is_idle()));
+    }
 }

@@ -60,6 +60,8 @@ const SELF_MAX: usize = 4_096;
 const SLEEP_MAX: Span = Span::from_secs(1);
 /// Whoever wakes so rarely was stopped, and what waits in its sockets is old.
 const OVERSLEPT: Span = Span::from_secs(5);
+/// How often the placement forgets who has been gone for long.
+const TICK: Span = Span::from_secs(10);
 /// So long does a leaving peer wait for others to take over.
 const LEAVE_TIMEOUT: Span = Span::from_secs(5);
 
@@ -122,6 +124,7 @@ pub(crate) struct Driver<P: Protocol> {
     to_self: VecDeque<P::Message>,
     now: LocalTime,
     born: LocalTime,
+    ticked: LocalTime,
     /// Until then this peer votes for nobody, because it has lost its memory.
     abstains_until: LocalTime,
     calls: Calls,
@@ -162,6 +165,7 @@ impl<P: Driven> Driver<P> {
             to_self: VecDeque::new(),
             now,
             born: now,
+            ticked: now,
             abstains_until: if amnesiac { now + setup.lease_max } else { LocalTime::MIN },
             calls: Calls::default(),
             errands: BTreeMap::new(),
@@ -298,6 +302,10 @@ impl<P: Driven> Driver<P> {
             self.hear_self();
         }
         self.calls.prune(self.now);
+        if self.now.since(self.ticked) >= TICK {
+            self.ticked = self.now;
+            self.around.placement.tick(self.now);
+        }
         if self.failed.is_none() {
             self.with_world(Output::flush);
         }
@@ -489,8 +497,7 @@ impl<P: Driven> Driver<P> {
     /// so all sessions end, as seen from here at once; who is still there will be back.
     fn overslept(&mut self) {
         let _ = self.transport.try_send(Command::Reset);
-        let peers: Vec<PeerId> = self.peers.iter().map(|(peer, _)| *peer).collect();
-        for peer in peers {
+        for peer in self.peers.ids() {
             self.down(peer, false);
         }
         self.around.placement.unsettle(self.now);
@@ -505,6 +512,7 @@ impl<P: Driven> Driver<P> {
         for session in self.calls.sessions() {
             self.close(session);
         }
+        self.announce_leaving();
         self.around.placement.leave();
         self.feed(Input::Leave);
     }

@@ -71,12 +71,23 @@ impl<P: Driven> Driver<P> {
         let Ok(Query { id, question }) = postcard::from_bytes(body) else { return false };
         match question {
             Question::Evict { name } => self.evict(name, Errand::For { peer: from, id }),
+            // From here on it counts as gone, and its votes as out until it has handed them over.
+            Question::Leaving => self.around.placement.down(from, self.now, true),
             question => {
                 let answer = self.answer(question);
                 self.reply(from, id, answer);
             }
         }
         true
+    }
+
+    /// Tells everybody that this peer hosts nothing any more, before anything is handed over: who did
+    /// not know would hand it back.
+    pub(super) fn announce_leaving(&mut self) {
+        for peer in self.peers.ids() {
+            let query = Query { id: 0, question: Question::Leaving };
+            self.peers.tell(peer, Kind::Query, &query);
+        }
     }
 
     fn reply(&mut self, to: PeerId, id: u64, answer: Answer) {
@@ -116,9 +127,9 @@ impl<P: Driven> Driver<P> {
             Question::Replicas { name } => Answer::Replicas(self.replicas(&name)),
             Question::Local { name } => Answer::Local(self.local(&name)),
             Question::Names { prefix, after, limit } => {
-                Answer::Names(self.names(&prefix, after, usize::from(limit)))
+                Answer::Names(self.names(&prefix, after.as_ref(), usize::from(limit)))
             }
-            Question::Evict { .. } => Answer::Evicted(false),
+            Question::Evict { .. } | Question::Leaving => Answer::Evicted(false),
         }
     }
 
@@ -139,8 +150,8 @@ impl<P: Driven> Driver<P> {
         label[..end].to_owned()
     }
 
-    fn names(&self, prefix: &str, after: Option<Name>, limit: usize) -> NamesAnswer {
-        let names = self.protocol.names(after.as_ref(), NAMES_SCANNED_MAX);
+    fn names(&self, prefix: &str, after: Option<&Name>, limit: usize) -> NamesAnswer {
+        let names = self.protocol.names(after, NAMES_SCANNED_MAX);
         let more = names.len() == NAMES_SCANNED_MAX;
         let last = names.last().cloned();
         let mut entries = Vec::new();

@@ -60,6 +60,10 @@ impl Peers {
         self.peers.iter()
     }
 
+    pub(crate) fn ids(&self) -> Vec<PeerId> {
+        self.peers.keys().copied().collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }

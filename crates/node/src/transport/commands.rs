@@ -21,6 +21,8 @@ impl Hub {
             Command::Reset => {
                 for live in self.contacts.values().filter_map(|contact| contact.live.as_ref()) {
                     let _ = live.orders.try_send(Order::End(Parting::Silent));
+                    // In case that it is stuck and takes no orders.
+                    self.swarm.close_connection(live.connection);
                 }
             }
             Command::Expel(session) => {
@@ -48,7 +50,7 @@ impl Hub {
                 _ => address.clone().with(me.clone()),
             })
             .collect();
-        let kad = &mut self.swarm.behaviour_mut().kad;
+        let kad = &mut self.swarm.behaviour_mut().kad.inner;
         let table_len = kad.kbuckets().map(|bucket| bucket.num_entries()).sum();
         Description { listening, refusals: self.refusals.iter().cloned().collect(), table_len }
     }
@@ -59,7 +61,7 @@ impl Hub {
             return;
         }
         let most = NonZeroUsize::new(LOOK_UP_PEERS).unwrap_or(NonZeroUsize::MIN);
-        let query = self.swarm.behaviour_mut().kad.get_n_closest_peers(place, most);
+        let query = self.swarm.behaviour_mut().kad.inner.get_n_closest_peers(place, most);
         let until = Instant::now() + LOOK_UP_MAX;
         self.look_ups.push(LookUp { query: Some(query), wanted: Vec::new(), until, done });
     }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::chance;
 use super::limits::{
-    ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_JITTER, REDIAL_PAUSE,
-    REFUSED_PAUSE, SPARE_CONNECTION_MAX,
+    ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_PAUSE, REFUSED_PAUSE,
+    SPARE_CONNECTION_MAX,
 };
 use super::session::Order;
 use crate::link::{PeerInfo, SessionId};
@@ -40,6 +40,8 @@ impl Backoff {
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) since: Instant,
+    /// It has been told to end.
+    pub(crate) closing: bool,
     /// It leaves this machine.
     pub(crate) far: bool,
     /// It goes by way of a relay.
@@ -67,10 +69,10 @@ pub(crate) struct Redial {
 }
 
 impl Redial {
-    /// At once, more or less.
-    pub(crate) fn now() -> Self {
+    /// At once, give or take so much.
+    pub(crate) fn within(jitter: Duration) -> Self {
         let now = Instant::now();
-        let at = now + REDIAL_JITTER.mul_f64(chance());
+        let at = now + jitter.mul_f64(chance());
         Self { at, until: now + REDIAL_FOR, backoff: Backoff::new(REDIAL_PAUSE), failed: false }
     }
 
@@ -109,6 +111,12 @@ impl Contact {
         self.connections.is_empty() && self.live.is_none() && self.redial.is_none() && !self.dialing
     }
 
+    /// It has a session, or may soon have one.
+    pub(crate) fn is_hopeful(&self) -> bool {
+        let redial = self.redial.as_ref().is_some_and(|redial| !redial.failed);
+        self.live.is_some() || self.dialing || redial
+    }
+
     /// Adds an address, unless there are enough.
     pub(crate) fn learn(&mut self, address: Multiaddr) {
         if self.addresses.len() < ADDRESSES_MAX && !self.addresses.contains(&address) {
@@ -138,6 +146,7 @@ impl Contact {
     /// Until when a connection may stay as it is; `None`: as long as it likes.
     pub(crate) fn connection_ends(&self, connection: &Connection) -> Option<Instant> {
         match &self.live {
+            _ if connection.closing => None,
             Some(live) if live.connection == connection.id => None,
             Some(_) => Some(connection.since + SPARE_CONNECTION_MAX),
             None => Some(connection.since + IDLE_CONNECTION_MAX),

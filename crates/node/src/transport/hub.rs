@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::contact::{Contact, Join, Redial};
+use super::contact::{Connection, Contact, Join, Redial};
 use super::handshake::Me;
 use super::limits::{
     BOOTSTRAP_EVERY, COMPLAIN_EVERY, CONTACTS_MAX, DIALS_MAX, PEERS_EVERY, REFUSALS_MAX,
@@ -161,7 +161,7 @@ impl Hub {
         if self.bootstrap_at.is_some_and(|at| at <= now) {
             self.bootstrap_at = Some(now + BOOTSTRAP_EVERY);
             // An error says that there is nobody in the table.
-            let _ = self.swarm.behaviour_mut().kad.bootstrap();
+            let _ = self.swarm.behaviour_mut().kad.inner.bootstrap();
         }
         if self.peers_at <= now {
             self.peers_at = now + PEERS_EVERY;
@@ -170,12 +170,15 @@ impl Hub {
     }
 
     fn close_idle(&mut self, now: Instant) {
-        for (network, contact) in &self.contacts {
-            for connection in &contact.connections {
-                if contact.connection_ends(connection).is_some_and(|end| end <= now) {
-                    tracing::debug!(%network, "a connection without a session is closed");
-                    self.swarm.close_connection(connection.id);
-                }
+        for (network, contact) in &mut self.contacts {
+            let over = |connection: &&Connection| {
+                contact.connection_ends(connection).is_some_and(|end| end <= now)
+            };
+            let over: Vec<_> = contact.connections.iter().filter(over).map(|c| c.id).collect();
+            for connection in contact.connections.iter_mut().filter(|c| over.contains(&c.id)) {
+                tracing::debug!(%network, "a connection without a session is closed");
+                connection.closing = true;
+                self.swarm.close_connection(connection.id);
             }
         }
     }
@@ -192,12 +195,10 @@ impl Hub {
             .collect();
         for network in due {
             let Some(contact) = self.contacts.get_mut(&network) else { continue };
-            if contact.live.is_some() || !contact.connections.is_empty() {
+            if contact.live.is_some() {
                 contact.redial = None;
-            } else if room == 0 || contact.is_refused() {
-                if !contact.redial.as_mut().is_some_and(Redial::again) {
-                    contact.redial = None;
-                }
+            } else if room == 0 || contact.is_refused() || !contact.connections.is_empty() {
+                contact.redial.take_if(|redial| !redial.again());
             } else {
                 room -= 1;
                 let addresses = contact.addresses.clone();
@@ -215,9 +216,19 @@ impl Hub {
             .addresses(addresses)
             .allocate_new_port()
             .build();
-        if let Err(error) = self.swarm.dial(options) {
-            tracing::debug!(%network, %error, "not dialed");
-            self.dial_failed(network);
+        match self.swarm.dial(options) {
+            Ok(()) => {}
+            // Kademlia does so already, or the peer itself was quicker.
+            Err(DialError::DialPeerConditionFalse(_)) => {
+                if let Some(contact) = self.contacts.get_mut(&network) {
+                    contact.dialing = false;
+                    contact.redial.take_if(|redial| !redial.again());
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%network, %error, "not dialed");
+                self.dial_failed(network);
+            }
         }
     }
 
@@ -227,12 +238,10 @@ impl Hub {
         contact.dialing = false;
         if let Some(redial) = &mut contact.redial {
             if !std::mem::replace(&mut redial.failed, true) {
-                self.swarm.behaviour_mut().kad.remove_peer(&network);
-            }
-            if !redial.again() {
-                contact.redial = None;
+                self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
             }
         }
+        contact.redial.take_if(|redial| !redial.again());
         self.not_wanted(network);
     }
 
@@ -240,6 +249,10 @@ impl Hub {
         let alone = self.names.is_empty();
         for index in 0..self.joins.len() {
             let join = &mut self.joins[index];
+            if join.network == Some(self.me.network) {
+                join.rest();
+                continue;
+            }
             if join.at.is_none() && alone {
                 join.again();
             }
@@ -271,8 +284,8 @@ impl Hub {
         let join = &mut self.joins[index];
         if let DialError::LocalPeerId { .. } = error {
             tracing::debug!("{} is this peer itself", join.address);
-            self.joins.remove(index);
-            return;
+            join.network = Some(self.me.network);
+            return join.rest();
         }
         let now = Instant::now();
         if join.complained.is_none_or(|at| at + COMPLAIN_EVERY <= now) {
@@ -284,7 +297,8 @@ impl Hub {
 
     /// Somebody told of a peer. It is dialed unless there is reason not to.
     pub(super) fn learn(&mut self, network: NetworkId, addresses: Vec<Multiaddr>) {
-        if network == self.me.network || self.names.len() >= self.mesh_max {
+        let sessions = self.contacts.values().filter(|contact| contact.is_hopeful()).count();
+        if network == self.me.network || sessions >= self.mesh_max {
             return;
         }
         let Some(contact) = self.contact(network) else { return };
@@ -293,7 +307,7 @@ impl Hub {
         }
         let busy = contact.live.is_some() || contact.dialing || !contact.connections.is_empty();
         if !busy && contact.redial.is_none() && !contact.is_refused() {
-            contact.redial = Some(Redial::now());
+            contact.redial = Some(Redial::within(Duration::ZERO));
         }
     }
 

@@ -95,3 +95,7 @@ pub(crate) const ECHO_ROUNDS_MAX: u32 = 1_000_000;
 pub(crate) const ECHO_MAX: Duration = Duration::from_secs(60);
 /// Commands that wait.
 pub(crate) const COMMANDS_MAX: usize = 256;
+/// A connection by way of this peer as a relay lasts so long; then its ends make a new one.
+pub(crate) const RELAYED_MAX: Duration = Duration::from_secs(12 * 3_600);
+/// And carries so much.
+pub(crate) const RELAYED_BYTES_MAX: u64 = 1 << 30;

@@ -14,13 +14,15 @@
 //! - `session`: from handshake to parting. Frames go from here to the driver and from the driver to
 //!   here without passing the hub.
 //! - `handshake`: versions, terms, and proofs that both know the swarm key.
-//! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections.
+//! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections; `gate`: what
+//!   keeps Kademlia from talking to strangers.
 //! - `contact`, `record`: what is known of peers, and what is told of them.
 //! - `limits`: every number.
 
 mod commands;
 mod contact;
 mod echo;
+mod gate;
 mod handshake;
 mod hub;
 mod limits;
@@ -106,6 +108,10 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
     }
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
+    if swarm.behaviour().relay_server.is_enabled() {
+        let listening: Vec<_> = swarm.listeners().cloned().collect();
+        listening.into_iter().for_each(|address| swarm.add_external_address(address));
+    }
 
     let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
     let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
@@ -131,9 +137,12 @@ async fn listen(
     let mut waiting: Vec<(ListenerId, Multiaddr)> = Vec::new();
     for address in addresses {
         let failed = |cause: String| StartError::Listen { address: address.clone(), cause };
-        probe(address).map_err(|error| failed(error.to_string()))?;
+        let relayed = address.iter().any(|part| part == Protocol::P2pCircuit);
+        if !relayed {
+            probe(address).map_err(|error| failed(error.to_string()))?;
+        }
         let id = swarm.listen_on(address.clone()).map_err(|error| failed(plain(&error)))?;
-        if !address.iter().any(|part| part == Protocol::P2pCircuit) {
+        if !relayed {
             waiting.push((id, address.clone()));
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::contact::{Live, Redial};
 use super::handshake::{Code, Failure};
 use super::hub::Hub;
-use super::limits::SESSIONS_MAX;
+use super::limits::{REDIAL_JITTER, SESSIONS_MAX};
 use super::session::{Admitted, Note, Order};
 use crate::link::{Parting, PeerInfo, Role, SessionId};
 
@@ -60,9 +60,12 @@ impl Hub {
         self.sessions += 1;
         let (orders, order_receiver) = mpsc::channel(ORDERS_MAX);
 
+        let connections = self.contacts.get(&network)?.connections.iter().map(|c| c.id);
+        let kad = &mut self.swarm.behaviour_mut().kad;
+        kad.admit(network, connections);
         if info.role == Role::Host {
             for address in &info.addresses {
-                self.swarm.behaviour_mut().kad.add_address(&network, address.clone());
+                kad.inner.add_address(&network, address.clone());
             }
             self.bootstrap_at.get_or_insert_with(Instant::now);
         }
@@ -90,7 +93,9 @@ impl Hub {
         Some(Ok(Admitted { session, orders: order_receiver, first }))
     }
 
-    fn on_failed(&mut self, connection: ConnectionId, network: NetworkId, failure: Failure) {
+    pub(super) fn on_failed(
+        &mut self, connection: ConnectionId, network: NetworkId, failure: Failure,
+    ) {
         self.swarm.close_connection(connection);
         match failure {
             Failure::Refused(text) => self.complain(network, text),
@@ -114,13 +119,14 @@ impl Hub {
         let Some(live) = contact.live.take_if(|live| live.session == session) else { return };
         tracing::info!("the session with {network} has ended: {parting:?}");
         self.names.remove(&live.info.peer);
+        self.swarm.behaviour_mut().kad.dismiss(&network);
         // Whatever is still in its sockets must not be taken for news.
         self.swarm.close_connection(connection);
         contact.connections.retain(|old| old.id != connection);
         match parting {
             Parting::Goodbye => {
                 contact.addresses.clear();
-                self.swarm.behaviour_mut().kad.remove_peer(&network);
+                self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
             }
             Parting::Closed | Parting::Silent => self.redial(network),
             Parting::Nonsense => self.complain(network, format!("{network} sent nonsense")),
@@ -135,7 +141,76 @@ impl Hub {
             && contact.redial.is_none()
             && !contact.is_refused()
         {
-            contact.redial = Some(Redial::now());
+            contact.redial = Some(Redial::within(REDIAL_JITTER));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contact::{Connection, Contact};
+    use super::super::handshake::Me;
+    use super::super::{swarm, tests::config};
+    use super::*;
+    use crate::identity::{Identity, key_of, new_incarnation, peer_of};
+
+    /// A hub that has a connection, but no session yet, with each of these.
+    fn hub(strangers: &[NetworkId]) -> Hub {
+        let (config, identity) = (config(vec![]), Identity::ephemeral());
+        let swarm = swarm::build(&config, &identity).unwrap();
+        let me = Me::new(&config, identity.network_id(), new_incarnation().unwrap());
+        let mut hub = Hub::new(swarm, me, &config, mpsc::channel(1).0);
+        for (index, network) in strangers.iter().enumerate() {
+            let (id, since) = (ConnectionId::new_unchecked(index), Instant::now());
+            let connection = Connection { id, since, closing: false, far: false, relayed: false };
+            let contact = Contact { connections: vec![connection], ..Contact::default() };
+            hub.contacts.insert(*network, contact);
+        }
+        hub
+    }
+
+    fn info(network: NetworkId) -> PeerInfo {
+        PeerInfo {
+            peer: peer_of(&network),
+            network,
+            key: key_of(&network),
+            role: Role::Host,
+            incarnation: new_incarnation().unwrap(),
+            addresses: vec![],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_second_peer_with_the_same_name_in_protocols_is_refused() {
+        let [first, second] = [(); 2].map(|()| Identity::ephemeral().network_id());
+        let mut hub = hub(&[first, second]);
+        let admitted = hub.admit(ConnectionId::new_unchecked(0), info(first));
+        assert!(matches!(admitted, Some(Ok(_))));
+        let namesake = PeerInfo { peer: peer_of(&first), ..info(second) };
+        let refused = hub.admit(ConnectionId::new_unchecked(1), namesake);
+        assert!(matches!(refused, Some(Err((Code::Name, _)))));
+    }
+
+    #[tokio::test]
+    async fn a_new_session_with_a_peer_ends_the_old_one() {
+        let network = Identity::ephemeral().network_id();
+        let mut hub = hub(&[network]);
+        let connection = ConnectionId::new_unchecked(0);
+        let Some(Ok(mut old)) = hub.admit(connection, info(network)) else { panic!() };
+        let Some(Ok(new)) = hub.admit(connection, info(network)) else { panic!() };
+        assert!(matches!(old.orders.try_recv(), Ok(Order::End(Parting::Closed))));
+        assert_ne!(old.session, new.session);
+        // What the old one says when it ends is not taken for the end of the new one.
+        hub.on_ended(old.session, connection, network, Parting::Closed);
+        assert!(hub.contacts[&network].live.as_ref().is_some_and(|l| l.session == new.session));
+        assert_eq!(hub.names.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_let_in_whose_connection_is_gone() {
+        let network = Identity::ephemeral().network_id();
+        let mut hub = hub(&[network]);
+        assert!(hub.admit(ConnectionId::new_unchecked(7), info(network)).is_none());
+        assert!(hub.names.is_empty());
     }
 }

@@ -388,9 +388,10 @@ impl<S: futures::AsyncWrite + Unpin> Writer<S> {
             batch.extend_from_slice(&more);
         }
         batch.extend_from_slice(&crate::wire::frame(Kind::Goodbye, &[]));
-        if self.write(&batch).await.is_ok() {
-            let _ = self.stream.close().await;
+        if self.write(&batch).await.is_err() || self.stream.close().await.is_err() {
+            return Parting::Closed;
         }
-        Parting::Goodbye
+        // Written is not yet sent: the other side hangs up when it has heard us.
+        std::future::pending().await
     }
 }

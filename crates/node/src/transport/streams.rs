@@ -53,8 +53,8 @@ pub(crate) enum Opened {
     ByThem(Purpose, Stream),
     /// This side did.
     ByUs(Purpose, Stream),
-    /// This side wanted to, and could not.
-    Failed(Purpose, String),
+    /// This side wanted to, and could not; `None`: the other does not know what that is.
+    Failed(Purpose, Option<String>),
 }
 
 /// What the swarm is told.
@@ -179,10 +179,10 @@ impl ConnectionHandler for Handler {
     }
 }
 
-fn why(error: &StreamUpgradeError<Infallible>) -> String {
+fn why(error: &StreamUpgradeError<Infallible>) -> Option<String> {
     match error {
-        StreamUpgradeError::NegotiationFailed => "it is not a peer of sigmalock".into(),
-        other => other.to_string(),
+        StreamUpgradeError::NegotiationFailed => None,
+        other => Some(other.to_string()),
     }
 }
 

@@ -16,9 +16,10 @@ use libp2p::{
 };
 
 use super::StartError;
+use super::gate::Gate;
 use super::limits::{
     CONNECTIONS_IN_MAX, CONNECTIONS_PENDING_MAX, CONNECTIONS_PER_PEER_MAX, HANDSHAKE_MAX,
-    LOOK_UP_MAX, PING_EVERY,
+    LOOK_UP_MAX, PING_EVERY, RELAYED_BYTES_MAX, RELAYED_MAX,
 };
 use super::streams;
 use crate::config::Config;
@@ -35,7 +36,7 @@ const LIBP2P_IDLE: Duration = Duration::from_secs(3_600);
 pub(crate) struct Behaviour {
     pub(crate) limits: connection_limits::Behaviour,
     pub(crate) streams: streams::Behaviour,
-    pub(crate) kad: kad::Behaviour<MemoryStore>,
+    pub(crate) kad: Gate<kad::Behaviour<MemoryStore>>,
     pub(crate) identify: identify::Behaviour,
     pub(crate) ping: ping::Behaviour,
     pub(crate) mdns: Toggle<mdns::tokio::Behaviour>,
@@ -51,7 +52,7 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
     let behaviour = Behaviour {
         limits: connection_limits::Behaviour::new(limits()),
         streams: streams::Behaviour::default(),
-        kad: kademlia(network, config.role),
+        kad: Gate::new(kademlia(network, config.role)),
         identify: identify::Behaviour::new(
             identify::Config::new("/sigmalock/1".into(), identity.keypair().public())
                 .with_agent_version(concat!("sigmalock/", env!("CARGO_PKG_VERSION")).into()),
@@ -59,7 +60,7 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: local_discovery(config, network).into(),
         relay_server: (relay_client.is_some() && config.role == Role::Host)
-            .then(|| relay::Behaviour::new(network, relay::Config::default()))
+            .then(|| relay::Behaviour::new(network, relaying()))
             .into(),
         dcutr: relay_client.as_ref().map(|_| dcutr::Behaviour::new(network)).into(),
         relay_client: relay_client.into(),
@@ -67,6 +68,15 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
     let settings =
         libp2p::swarm::Config::with_tokio_executor().with_idle_connection_timeout(LIBP2P_IDLE);
     Ok(Swarm::new(transport, behaviour, network, settings))
+}
+
+/// Sessions last, so that what libp2p thinks is enough for a relayed connection is not.
+fn relaying() -> relay::Config {
+    relay::Config {
+        max_circuit_duration: RELAYED_MAX,
+        max_circuit_bytes: RELAYED_BYTES_MAX,
+        ..relay::Config::default()
+    }
 }
 
 fn limits() -> ConnectionLimits {
@@ -83,6 +93,7 @@ fn kademlia(network: NetworkId, role: Role) -> kad::Behaviour<MemoryStore> {
     let mut config = kad::Config::new(StreamProtocol::new("/sigmalock/kad/1"));
     config
         .set_kbucket_inserts(kad::BucketInserts::Manual)
+        .set_record_filtering(kad::StoreInserts::FilterBoth)
         .set_periodic_bootstrap_interval(None)
         .set_query_timeout(LOOK_UP_MAX);
     let mut kad = kad::Behaviour::with_config(network, MemoryStore::new(network), config);
@@ -99,7 +110,7 @@ fn local_discovery(config: &Config, network: NetworkId) -> Option<mdns::tokio::B
     }
     mdns::tokio::Behaviour::new(mdns::Config::default(), network)
         .inspect_err(|error| {
-            tracing::warn!("peers on the local network are not looked for: {error}")
+            tracing::warn!("peers on the local network are not looked for: {error}");
         })
         .ok()
 }

@@ -1,15 +1,19 @@
 //! What the hub does when libp2p says something.
 
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
 use libp2p::core::ConnectedPoint;
 use libp2p::kad::{self, QueryResult};
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
 use libp2p::{PeerId as NetworkId, Stream, mdns};
-use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::contact::{Connection, Redial};
-use super::handshake::Side;
+use super::handshake::{Failure, Side};
 use super::hub::Hub;
 use super::limits::{ECHOES_MAX, LOOK_UP_PEERS};
 use super::record::{is_loopback, reachable};
@@ -58,15 +62,16 @@ impl Hub {
                 }
             }
             BehaviourEvent::Kad(kad::Event::OutboundQueryProgressed {
-                id, result, step, ..
+                id,
+                result: QueryResult::GetClosestPeers(found),
+                step,
+                ..
             }) if step.last => {
-                if let QueryResult::GetClosestPeers(found) = result {
-                    let peers = found.map_or_else(
-                        |kad::GetClosestPeersError::Timeout { peers, .. }| peers,
-                        |found| found.peers,
-                    );
-                    self.on_found(id, peers);
-                }
+                let peers = found.map_or_else(
+                    |kad::GetClosestPeersError::Timeout { peers, .. }| peers,
+                    |found| found.peers,
+                );
+                self.on_found(id, peers);
             }
             _ => {}
         }
@@ -90,6 +95,7 @@ impl Hub {
         contact.connections.push(Connection {
             id,
             since: Instant::now(),
+            closing: false,
             far: !is_loopback(address),
             relayed: address.iter().any(|part| part == Protocol::P2pCircuit),
         });
@@ -140,8 +146,11 @@ impl Hub {
                 }
             }
             Opened::Failed(Purpose::Session, why) => {
-                self.complain(peer, format!("there is no session with {peer}: {why}"));
-                self.swarm.close_connection(connection);
+                let failure = match why {
+                    Some(error) => Failure::Io(io::Error::other(error)),
+                    None => Failure::Refused(format!("{peer} is not a peer of sigmalock")),
+                };
+                self.on_failed(connection, peer, failure);
             }
             Opened::ByThem(Purpose::Echo, stream) => {
                 let admitted =
@@ -160,7 +169,7 @@ impl Hub {
             }
             Opened::Failed(Purpose::Echo, why) => {
                 if let Some(measure) = self.take_measure(connection) {
-                    let _ = measure.done.send(Err(why));
+                    let _ = measure.done.send(Err(why.unwrap_or_else(|| "no echo there".into())));
                 }
             }
         }
@@ -200,7 +209,7 @@ impl Hub {
             }
             if contact.live.is_none() && !contact.is_refused() {
                 if contact.connections.is_empty() && !contact.dialing {
-                    contact.redial = Some(Redial::now());
+                    contact.redial = Some(Redial::within(Duration::ZERO));
                 }
                 wanted.push(network);
             }

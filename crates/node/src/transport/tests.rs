@@ -2,6 +2,7 @@
 
 mod faults;
 mod handshakes;
+mod measure;
 mod mesh;
 
 use std::time::Duration;

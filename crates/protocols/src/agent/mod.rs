@@ -146,6 +146,12 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         &self.inner
     }
 
+    /// Whether no user waits or is inside, and nothing is kept of any that did.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty()
+    }
+
     /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers
     /// wait: they may lead to further inputs, whose effects must come after all of these.
     fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {

@@ -280,7 +280,8 @@ impl Attempt {
             let seat = self.ballot.seat_mut(index);
             let here = seat.host == Some(peer);
             seat.sent_on &= up || !here;
-            if seat.held().is_some() {
+            let held = seat.held().is_some();
+            if held && (up || !here) {
                 continue;
             }
             let moved = config.open && {
@@ -288,7 +289,9 @@ impl Attempt {
                 let host = cx.host_of(&replica);
                 if up { host == Some(peer) && !here } else { here && host.is_some() }
             };
-            if here && !up {
+            // A vote counts until it runs out, whatever became of its host; whoever hosts the replica
+            // now may have been handed it, and can renew it.
+            if here && !up && !held {
                 self.ballot.set_news(index, News::Nobody);
             }
             if moved || (here && up) {

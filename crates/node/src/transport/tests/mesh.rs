@@ -188,3 +188,33 @@ async fn a_reset_ends_all_sessions_and_they_come_back() {
     assert!(a.until_up(1, ms(3_000)).await && b.until(ms(1_000), |b| !b.down.is_empty()).await);
     assert!(b.until_up(1, ms(3_000)).await);
 }
+
+#[tokio::test]
+async fn quic_is_spoken_where_an_address_says_so() {
+    let mut settings = config(vec![]);
+    settings.listen = vec!["/ip4/127.0.0.1/udp/0/quic-v1".parse().unwrap()];
+    let mut a = Peer::start(&settings).await;
+    settings.join = vec![a.address()];
+    let mut b = Peer::start(&settings).await;
+    assert!(b.until_up(1, ms(3_000)).await && a.until_up(1, ms(3_000)).await);
+}
+
+#[tokio::test]
+async fn a_peer_that_only_a_relay_can_reach_is_reached() {
+    let mut settings = config(vec![]);
+    settings.relay = true;
+    let mut relay = Peer::start(&settings).await;
+    let mut hidden = settings.clone();
+    hidden.listen = vec![relay.address().with(Protocol::P2pCircuit)];
+    let mut hidden = Peer::start(&hidden).await;
+    let end = Instant::now() + ms(3_000);
+    while hidden.describe().await.listening.is_empty() {
+        assert!(Instant::now() < end, "the relay did not take it");
+        hidden.idle(ms(20)).await;
+    }
+    settings.join = vec![hidden.describe().await.listening.remove(0)];
+    let mut c = Peer::start(&settings).await;
+    assert!(c.until_up(2, ms(5_000)).await, "{:?}", c.up.len());
+    assert!(c.up.iter().any(|(_, info, _)| info.network == hidden.me.network));
+    relay.idle(ms(1)).await;
+}
