@@ -13,7 +13,9 @@
 mod around;
 mod calls;
 mod counters;
+mod leaving;
 mod lookups;
+mod network;
 mod operator;
 mod output;
 mod peers;
@@ -48,9 +50,8 @@ use self::peers::Peers;
 use crate::clock;
 use crate::control::Answer;
 use crate::handle::Local;
-use crate::link::{Command, Event, Parting, PeerInfo, Role, SessionId};
+use crate::link::{Command, Event, PeerInfo};
 use crate::store::{Store, WriteError};
-use crate::wire::Kind;
 
 /// Inputs from each side in one turn.
 const TURN_MAX: usize = 256;
@@ -62,8 +63,6 @@ const SLEEP_MAX: Span = Span::from_secs(1);
 const OVERSLEPT: Span = Span::from_secs(5);
 /// How often the placement forgets who has been gone for long.
 const TICK: Span = Span::from_secs(10);
-/// So long does a leaving peer wait for others to take over.
-const LEAVE_TIMEOUT: Span = Span::from_secs(5);
 
 /// What a protocol must be to be driven here.
 pub(crate) trait Driven:
@@ -209,16 +208,6 @@ impl<P: Driven> Driver<P> {
             // Whoever has something for this task says it first, and the next turn takes it all.
             tokio::task::yield_now().await;
         }
-    }
-
-    /// Closes the store, says goodbye, and waits until that is said.
-    async fn part(mut self) -> Exit {
-        if let Some(store) = self.output.close() {
-            store.close().await;
-        }
-        let _ = self.transport.send(Command::Leave).await;
-        while self.events.recv().await.is_some() {}
-        Exit::Left
     }
 
     /// Waits until there is something to do, and takes what there is.
@@ -430,97 +419,5 @@ impl<P: Driven> Driver<P> {
             self.feed(Input::Request { id, request });
             self.hear_self();
         }
-    }
-
-    fn on_event(&mut self, event: Event) {
-        match event {
-            Event::Up { session, info, outbox } => {
-                let peer = info.peer;
-                if self.peers.session(peer).is_some() {
-                    self.down(peer, false);
-                }
-                let hosts = info.role == Role::Host;
-                self.around.placement.up(peer, info.key, hosts, self.now);
-                self.peers.insert(session, info, outbox, self.now);
-                self.feed(Input::PeerUp(peer));
-            }
-            Event::Down { session, peer, parting } => {
-                if self.peers.session(peer) == Some(session) {
-                    self.down(peer, parting == Parting::Goodbye);
-                }
-            }
-            Event::Frame { session, from, kind, body } => {
-                if self.peers.session(from) == Some(session) {
-                    self.on_frame(session, from, kind, &body);
-                }
-            }
-        }
-        self.hear_self();
-    }
-
-    fn down(&mut self, peer: PeerId, clean: bool) {
-        self.peers.remove(peer);
-        self.queries.retain(|_, (asked, _)| *asked != peer);
-        self.lookups.gone(peer);
-        self.around.placement.down(peer, self.now, clean);
-        self.feed(Input::PeerDown(peer));
-    }
-
-    fn on_frame(&mut self, session: SessionId, from: PeerId, kind: Kind, body: &[u8]) {
-        self.counters.frames_in += 1;
-        self.counters.bytes_in += body.len() as u64;
-        let sense = match kind {
-            Kind::Messages => self.on_messages(from, body),
-            Kind::Query => self.on_query(from, body),
-            Kind::Answer => self.on_answer(from, body),
-            _ => false,
-        };
-        if !sense {
-            self.counters.nonsense += 1;
-            let _ = self.transport.try_send(Command::Expel(session));
-        }
-    }
-
-    fn on_messages(&mut self, from: PeerId, mut body: &[u8]) -> bool {
-        while !body.is_empty() {
-            let Ok((message, rest)) = postcard::take_from_bytes::<P::Message>(body) else {
-                return false;
-            };
-            body = rest;
-            self.counters.received.add(message.kind());
-            self.feed(Input::Receive { from, message });
-        }
-        true
-    }
-
-    /// This process did not run for a while. What its sockets hold may be older than messages may get,
-    /// so all sessions end, as seen from here at once; who is still there will be back.
-    fn overslept(&mut self) {
-        let _ = self.transport.try_send(Command::Reset);
-        for peer in self.peers.ids() {
-            self.down(peer, false);
-        }
-        self.around.placement.unsettle(self.now);
-    }
-
-    /// Releases what its users hold, and hands over what it hosts.
-    fn leave(&mut self) {
-        if self.leaving_since.is_some() {
-            return;
-        }
-        self.leaving_since = Some(self.now);
-        for session in self.calls.sessions() {
-            self.close(session);
-        }
-        self.announce_leaving();
-        self.around.placement.leave();
-        self.feed(Input::Leave);
-    }
-
-    fn has_left(&self) -> bool {
-        let Some(since) = self.leaving_since else { return false };
-        let alone = !self.peers.iter().any(|(_, peer)| peer.info.role == Role::Host);
-        let over = self.now.since(since) >= LEAVE_TIMEOUT;
-        over || (self.output.is_idle() && (alone || self.protocol.has_handed_over()))
     }
 }
