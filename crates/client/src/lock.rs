@@ -96,12 +96,14 @@ impl Lock {
         let answer = follow(waiting, self.on_queue.take());
         let guard = match self.patience {
             Patience::Forever => answer.await?,
-            Patience::For(patience) => match timeout(patience + ANSWER_SLACK, answer).await {
-                Ok(Err(AcquireError::TimedOut { .. })) | Err(_) => {
-                    return Err(AcquireError::TimedOut { waited: patience });
+            Patience::For(patience) => {
+                match timeout(patience.saturating_add(ANSWER_SLACK), answer).await {
+                    Ok(Err(AcquireError::TimedOut { .. })) | Err(_) => {
+                        return Err(AcquireError::TimedOut { waited: patience });
+                    }
+                    Ok(answer) => answer?,
                 }
-                Ok(answer) => answer?,
-            },
+            }
             Patience::Try => match timeout(TRY_SLACK, answer).await {
                 Ok(answer) => answer?,
                 Err(_) => {

@@ -69,6 +69,18 @@ async fn patience_ends_and_says_how_long_it_was() {
 }
 
 #[tokio::test]
+async fn the_longest_patience_is_for_ever() {
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    let held = client.lock("/a").acquire().await.unwrap();
+    let waiting = tokio::spawn(client.lock("/a").wait(Duration::MAX).acquire());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished());
+    held.release().await.unwrap();
+    drop(timeout(SOON, waiting).await.unwrap().unwrap().unwrap());
+}
+
+#[tokio::test]
 async fn waiters_hear_their_place_and_come_in_in_order() {
     let peer = Peer::start().await;
     let holder = peer.labelled("holder").await;
