@@ -236,10 +236,10 @@ impl Hub {
     pub(super) fn dial_failed(&mut self, network: NetworkId) {
         let Some(contact) = self.contacts.get_mut(&network) else { return };
         contact.dialing = false;
-        if let Some(redial) = &mut contact.redial {
-            if !std::mem::replace(&mut redial.failed, true) {
-                self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
-            }
+        if let Some(redial) = &mut contact.redial
+            && !std::mem::replace(&mut redial.failed, true)
+        {
+            self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
         }
         contact.redial.take_if(|redial| !redial.again());
         self.not_wanted(network);

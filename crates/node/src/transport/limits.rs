@@ -99,3 +99,6 @@ pub(crate) const COMMANDS_MAX: usize = 256;
 pub(crate) const RELAYED_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// And carries so much.
 pub(crate) const RELAYED_BYTES_MAX: u64 = 1 << 30;
+
+/// Batches of frames that bad weather holds up at a time.
+pub(crate) const DELAYED_MAX: usize = 65_536;

@@ -354,7 +354,7 @@ impl<S: futures::AsyncWrite + Unpin> Writer<S> {
                 late = async { delayed.as_mut()?.next_due().await }, if delayed.is_some() => {
                     late.unwrap_or_default()
                 }
-                frames = self.frames.next() => match (frames, &mut delayed) {
+                frames = self.frames.next(), if !delayed.as_ref().is_some_and(Delayed::is_full) => match (frames, &mut delayed) {
                     (None, _) => return Parting::Closed,
                     (Some(frames), None) => self.gather(frames),
                     (Some(frames), Some(delayed)) => {

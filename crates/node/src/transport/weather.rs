@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 use super::chance;
+use super::limits::DELAYED_MAX;
 use crate::config::Weather;
 use crate::wire::{HEAD_LEN, Kind};
 
@@ -37,6 +38,11 @@ impl Delayed {
         let delay = low + high.saturating_sub(low).mul_f64(chance());
         let earliest = self.queue.back().map_or_else(Instant::now, |(due, _)| *due);
         self.queue.push_back(((Instant::now() + delay).max(earliest), kept));
+    }
+
+    /// As much is on its way as may be; the rest has to wait where it is.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() >= DELAYED_MAX
     }
 
     /// The next frames, when their time has come; never, if there are none.

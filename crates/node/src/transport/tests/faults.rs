@@ -399,3 +399,23 @@ async fn a_peer_that_never_says_that_it_hears_us_is_gone_after_ten_seconds() {
     let took = begin.elapsed();
     assert!(took > ms(9_000) && took < ms(12_500), "{took:?}");
 }
+
+#[tokio::test]
+async fn a_connection_that_never_becomes_a_session_is_closed_after_ten_seconds() {
+    let a = Peer::start(&config(vec![])).await;
+    // It is the lower one that opens a session, and this one does not.
+    let mut stranger = Stranger::new();
+    while stranger.me > a.me.network {
+        stranger = Stranger::new();
+    }
+    stranger.swarm.dial(a.address()).unwrap();
+    let begin = Instant::now();
+    let closed = async {
+        while !matches!(
+            stranger.swarm.select_next_some().await,
+            SwarmEvent::ConnectionClosed { .. }
+        ) {}
+    };
+    assert!(timeout(ms(13_000), closed).await.is_ok());
+    assert!(begin.elapsed() > ms(9_000), "{:?}", begin.elapsed());
+}

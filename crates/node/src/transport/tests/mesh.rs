@@ -218,3 +218,38 @@ async fn a_peer_that_only_a_relay_can_reach_is_reached() {
     assert!(c.up.iter().any(|(_, info, _)| info.network == hidden.me.network));
     relay.idle(ms(1)).await;
 }
+
+#[tokio::test]
+async fn two_that_dial_each_other_have_one_session() {
+    let mut pairs = vec![];
+    for _ in 0..10 {
+        let [a, b] = [(); 2].map(|()| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            format!("/ip4/127.0.0.1/tcp/{port}").parse::<Multiaddr>().unwrap()
+        });
+        let (mut one, mut other) = (config(vec![b.clone()]), config(vec![a.clone()]));
+        (one.listen, other.listen) = (vec![a], vec![b]);
+        pairs.push(tokio::join!(Peer::start(&one), Peer::start(&other)));
+    }
+    for (a, b) in &mut pairs {
+        assert!(a.until_up(1, ms(3_000)).await && b.until_up(1, ms(3_000)).await);
+    }
+    // Longer than a second connection is kept.
+    tokio::time::sleep(ms(5_000)).await;
+    for (a, b) in &mut pairs {
+        for peer in [a, b] {
+            peer.idle(ms(1)).await;
+            assert_eq!((peer.up.len(), &peer.down), (1, &vec![]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_with_the_name_of_a_machine_is_joined() {
+    let mut a = Peer::start(&config(vec![])).await;
+    let port = a.me.addresses[0].iter().last().unwrap();
+    let name: Multiaddr = "/dns4/localhost".parse().unwrap();
+    let mut b = Peer::start(&config(vec![name.with(port)])).await;
+    assert!(b.until_up(1, ms(3_000)).await && a.until_up(1, ms(3_000)).await);
+}
