@@ -123,7 +123,7 @@ async fn dropping_the_future_takes_the_request_back() {
     timeout(SOON, nobody_waits).await.expect("no orphan waits");
     held.release().await.unwrap();
     // Nobody who was dropped has got it since.
-    client.lock("/a").try_once().acquire().await.unwrap();
+    drop(client.lock("/a").try_once().acquire().await.unwrap());
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ async fn one_connection_too_many_is_closed_and_the_others_are_served() {
         connections.push(UnixStream::connect(peer.server.unix().unwrap()).await.unwrap());
     }
     tokio::task::yield_now().await;
-    client.lock("/a").acquire().await.unwrap();
+    drop(client.lock("/a").acquire().await.unwrap());
     sigmalock::Client::connect(&peer.unix()).await.unwrap_err();
     drop(connections);
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;

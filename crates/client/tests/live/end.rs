@@ -39,7 +39,7 @@ async fn a_connection_that_closes_lets_the_next_in_within_the_time_of_fail_over(
         assert!(!waiting.is_finished());
         let killed = Instant::now();
         runtime.shutdown_background();
-        waiting.await.unwrap().unwrap();
+        drop(waiting.await.unwrap().unwrap());
         assert!(killed.elapsed() < FAIL_OVER, "{:?}", killed.elapsed());
     }
 }
@@ -55,7 +55,7 @@ async fn a_client_that_is_dropped_ends_its_session_but_not_while_a_guard_lives()
     assert!(!guard.is_lost());
     assert!(matches!(other.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
     drop(guard);
-    timeout(SOON, other.lock("/a").acquire()).await.unwrap().unwrap();
+    drop(timeout(SOON, other.lock("/a").acquire()).await.unwrap().unwrap());
     drop(other);
     let all_ended = async {
         while peer.server.idle_for().is_none() {
@@ -116,7 +116,7 @@ async fn a_client_connects_anew_when_its_peer_is_back() {
     timeout(SOON, guard.lost()).await.unwrap();
     let config = sigmalock_api::server::ServerConfig { unix: Some(unix), ..Default::default() };
     let _server = sigmalock_api::server::Server::start(node.handle(), config).await.unwrap();
-    client.lock("/b").acquire().await.unwrap();
+    drop(client.lock("/b").acquire().await.unwrap());
     client.status().await.unwrap();
     drop(dir);
 }
@@ -162,7 +162,7 @@ async fn a_child_that_inherits_the_connection_keeps_the_session_until_it_ends() 
         let killed = Instant::now();
         child.kill().unwrap();
         child.wait().unwrap();
-        next.lock("/a").wait(SOON).acquire().await.unwrap();
+        drop(next.lock("/a").wait(SOON).acquire().await.unwrap());
         assert!(killed.elapsed() < FAIL_OVER, "{:?}", killed.elapsed());
     }
 }

@@ -71,7 +71,7 @@ impl tonic::codegen::tokio_stream::Stream for Queue {
 
 async fn still_serves(peer: &Peer) {
     let client = peer.client().await;
-    timeout(SOON, client.lock("/fine").acquire()).await.unwrap().unwrap();
+    drop(timeout(SOON, client.lock("/fine").acquire()).await.unwrap().unwrap());
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn bad_names_are_refused_with_a_sentence() {
     assert!(text.contains("15s"), "{text}");
     let text = client.lock("a b").acquire().await.unwrap_err().to_string();
     assert!(text.contains("no spaces"), "{text}");
-    client.lock("/a").acquire().await.unwrap();
+    drop(client.lock("/a").acquire().await.unwrap());
     client.inspect("a b").await.unwrap_err();
 }
 

@@ -38,7 +38,7 @@ async fn inspect_and_list_show_holder_and_waiters() {
     assert!(peers.len() == 1 && peers[0].is_self, "{peers:?}");
 
     drop(guard);
-    timeout(SOON, waiting).await.unwrap().unwrap().unwrap();
+    drop(timeout(SOON, waiting).await.unwrap().unwrap().unwrap());
     assert!(alice.inspect("/free").await.unwrap().holder.is_none());
 }
 
@@ -53,7 +53,7 @@ async fn breaking_a_lock_puts_its_holder_out_and_lets_the_next_in() {
     // It is in no hurry; when it is out, the next need not wait for its lease to end.
     assert!(matches!(bob.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
     assert!(matches!(guard.release().await, Err(ReleaseError::Lost)));
-    timeout(SOON, bob.lock("/a").acquire()).await.unwrap().unwrap();
+    drop(timeout(SOON, bob.lock("/a").acquire()).await.unwrap().unwrap());
     let answer = bob.break_lock("/nobody").await;
     assert!(matches!(answer, Err(BreakError::NotHeld)), "{answer:?}");
 }
