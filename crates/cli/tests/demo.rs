@@ -30,7 +30,7 @@ fn a_demonstration_kills_heals_and_cleans_up() {
     let told = format!("{out}{}", String::from_utf8_lossy(&demo.stderr));
     assert_eq!(demo.status.code(), Some(0), "{told}");
     let summary: Value = serde_json::from_str(out.lines().last().expect("a summary")).expect(&told);
-    assert!(summary["entries"].as_u64() > Some(10), "{told}");
+    assert!(summary["entries"].as_u64() >= Some(5), "{told}");
     assert!(summary["kills"].as_u64() >= Some(1), "{told}");
     assert_eq!(summary["violations"], Value::Array(Vec::new()), "{told}");
     assert_eq!(summary["tokens_monotone"], Value::Bool(true));

@@ -66,10 +66,12 @@ impl Machine {
         }
     }
 
-    /// The process of this machine's own peer, if it runs.
+    /// The process of this machine's own peer, if it runs. Never somebody else's at the usual port.
     pub(crate) fn peer(&self) -> Option<Pid> {
-        let status = self.run(&["status", "--json"]);
-        let status: serde_json::Value = serde_json::from_str(&status.stdout).ok()?;
+        let socket = format!("unix:{}", self.file("run/sigmalock/peer.sock").display());
+        let mut status = self.command(&["status", "--json", "--api", &socket]);
+        let status = status.env("SIGMALOCK_CONFIG", "/dev/null").output().ok()?;
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).ok()?;
         Pid::from_raw(i32::try_from(status["pid"].as_i64()?).ok()?)
     }
 

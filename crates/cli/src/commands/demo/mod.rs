@@ -260,6 +260,10 @@ impl Script {
 
     fn next(&mut self, board: &Board) -> Option<Wish> {
         let now = board.now();
+        if board.entries == 0 {
+            // What has not begun cannot be disturbed.
+            self.next_at = now + self.step;
+        }
         let wish = match self.steps % 4 {
             0 => Wish::KillHolder,
             2 => Wish::Kill,
