@@ -20,6 +20,7 @@ pub mod measure;
 pub mod network;
 mod notes;
 pub mod oracles;
+pub mod overlay;
 mod peer;
 mod queue;
 pub mod register;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use sigmalock_core::Span;
+use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Mutant, Sigma};
@@ -43,6 +43,8 @@ pub struct Tuning {
     pub back_off: (Span, Span),
     /// Whether hosts persist their votes.
     pub durable: bool,
+    /// Whether hosting moves; only the shipped Sigma can do that.
+    pub open: bool,
 }
 
 impl Default for Tuning {
@@ -54,6 +56,7 @@ impl Default for Tuning {
             flight_max: Span::from_secs(30),
             back_off: (Span::ZERO, Span::from_secs(4)),
             durable: false,
+            open: false,
         }
     }
 }
@@ -134,7 +137,12 @@ impl Subject {
         match (self.protocol, self.variant) {
             (ProtocolName::Sigma, Variant::Shipped) => {
                 let sigma = self.sigma();
-                run_watched(config, |me| Sigma::new(me, sigma.clone()), oracles, watch)
+                let hosts = config.roster().hosts as u64;
+                let make = |me: PeerId| {
+                    let client_only = me.0 >= hosts;
+                    Sigma::new(me, sigma::Config { client_only, ..sigma.clone() })
+                };
+                run_watched(config, make, oracles, watch)
             }
             (ProtocolName::Sigma, Variant::Literal) => {
                 let literal = self.literal();
@@ -148,9 +156,10 @@ impl Subject {
     }
 
     fn sigma(&self) -> sigma::Config {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, .. } =
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, open, .. } =
             self.tuning;
         sigma::Config {
+            open,
             lease_max,
             claim_window,
             round_trip_worst,

@@ -76,6 +76,16 @@ impl Placement {
         self.settled_at = self.settled_at.max(now + self.settle);
     }
 
+    /// Somebody who is in the swarm, as far as an address book or whoever this peer joins through knows.
+    /// Counts as gone since now, until there is a session.
+    pub fn expect(&mut self, peer: PeerId, key: Key, hosts: bool, now: LocalTime) {
+        let room = self.peers.len() < PEERS_MAX && peer != self.me;
+        if room && !self.peers.contains_key(&peer) {
+            let state = State::Gone { at: now, clean: false };
+            self.peers.insert(peer, Known { key, hosts, state });
+        }
+    }
+
     /// A session with this peer begins, perhaps not the first.
     pub fn up(&mut self, peer: PeerId, key: Key, hosts: bool, now: LocalTime) {
         if peer == self.me {
@@ -338,6 +348,19 @@ mod tests {
         assert!(!placement.may_vote());
         placement.tick(at(6) + KNOWN_FOR);
         assert!(placement.may_vote(), "nobody else was seen for an hour");
+    }
+
+    #[test]
+    fn who_starts_alone_among_many_does_not_vote() {
+        let mut placement = swarm(0);
+        for (id, key) in (1..=2).map(peer) {
+            placement.expect(id, key, true, at(1));
+        }
+        assert!(!placement.may_vote(), "one of three");
+        placement.up(PeerId(2), peer(2).1, true, at(2));
+        assert!(placement.may_vote());
+        placement.expect(PeerId(2), peer(2).1, true, at(3));
+        assert!(placement.may_vote(), "it is known to be up");
     }
 
     #[test]

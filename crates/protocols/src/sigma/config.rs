@@ -24,6 +24,10 @@ pub struct Config {
     pub retry_max: Span,
     /// What a host takes for the length of a critical section before it has seen any.
     pub service_default: Span,
+    /// Whether hosting moves as peers come and go; if not, nobody hands anything over.
+    pub open: bool,
+    /// Whether this peer uses a swarm without hosting anything.
+    pub client_only: bool,
     /// Whether votes are persisted before they are given.
     pub durable: bool,
     /// What everything is bounded by.
@@ -62,6 +66,8 @@ impl Config {
             flight_max: Span::from_secs(30),
             retry_max: Span::from_secs(10),
             service_default: Span::from_secs(1),
+            open: false,
+            client_only: false,
             durable: false,
             limits: Limits {
                 requests_max: 1 << 20,

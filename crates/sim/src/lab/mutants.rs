@@ -6,7 +6,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::Mutant;
 
-use super::torture::{Failure, Victim, torture, torture_seed};
+use super::torture::{Failure, Membership, Victim, torture, torture_seed};
 
 /// The oracle whose business a mutant is. An objection of another one is welcome, but proves nothing
 /// about this one.
@@ -20,7 +20,12 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
         | Mutant::CountsFromReceipt
         | Mutant::IgnoresClaimWindow
         | Mutant::CountsStaleResponses
-        | Mutant::CountsYieldedVotes => "exclusion",
+        | Mutant::CountsYieldedVotes
+        | Mutant::VotesAfterHandingOff
+        | Mutant::TakesOverBlindly
+        | Mutant::HandsOffWithoutTheVote
+        | Mutant::AdoptsBriefly
+        | Mutant::ResumesByTimeout => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
         | Mutant::ShowsGrantCounter
@@ -37,6 +42,19 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
     }
 }
 
+/// The kind of world in which the broken rule matters.
+#[must_use]
+pub const fn world_for(mutant: Mutant) -> Membership {
+    match mutant {
+        Mutant::VotesAfterHandingOff
+        | Mutant::TakesOverBlindly
+        | Mutant::HandsOffWithoutTheVote
+        | Mutant::AdoptsBriefly
+        | Mutant::ResumesByTimeout => Membership::Open,
+        _ => Membership::Fixed,
+    }
+}
+
 /// Seeds that are looked at together: no more than the failures that a report keeps.
 const PACK_MAX: u64 = 64;
 
@@ -46,7 +64,8 @@ pub fn hunt(
     mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
 ) -> Option<Failure> {
     let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-    let victim = Victim { protocol, variant, mutant: Some(mutant), quorum };
+    let membership = world_for(mutant);
+    let victim = Victim { protocol, variant, mutant: Some(mutant), quorum, membership };
     let healthy = Victim { mutant: None, ..victim };
     let oracle = oracle_for(mutant);
     let mut from = seeds.start;

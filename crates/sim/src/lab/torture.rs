@@ -10,11 +10,32 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::Mutant;
 
-use super::draw;
+use super::{draw, open};
 use crate::history::TrueTime;
 use crate::oracles::Violation;
 use crate::run::RunConfig;
 use crate::subject::Subject;
+
+/// How it is decided who hosts what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Membership {
+    /// Once and for all.
+    #[default]
+    Fixed,
+    /// By hash, among those who are there.
+    Open,
+}
+
+impl Membership {
+    /// The name as commands spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Open => "open",
+        }
+    }
+}
 
 /// What is tortured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,28 +48,37 @@ pub struct Victim {
     pub mutant: Option<Mutant>,
     /// m of n; if none is given, each seed draws one of the usual ones.
     pub quorum: Option<Quorum>,
+    /// In which kind of world.
+    pub membership: Membership,
 }
 
 impl Victim {
     /// The subject and the world that a seed means.
     #[must_use]
     pub fn case(&self, seed: u64) -> (Subject, RunConfig) {
-        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
-        draw::case(subject, seed)
+        match self.membership {
+            Membership::Fixed => draw::case(subject, seed),
+            Membership::Open => open::case(subject, seed),
+        }
     }
 
     /// The command that runs one seed again.
     #[must_use]
     pub fn replay(&self, seed: u64) -> String {
-        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let Self { protocol, variant, .. } = self;
+        let membership = match self.membership {
+            Membership::Fixed => "",
+            Membership::Open => " --membership open",
+        };
         let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
         let end = seed.saturating_add(1);
         format!(
-            "sigmalock lab torture --protocol {protocol} --variant {variant} --n {n} --m {m}{mutant} --seeds {seed}..{end}"
+            "sigmalock lab torture --protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{mutant} --seeds {seed}..{end}"
         )
     }
 }
@@ -223,7 +253,8 @@ mod tests {
     fn the_last_seeds_there_are_come_to_an_end_and_more_jobs_than_seeds_change_nothing() {
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let quorum = Quorum::new(3, 2).ok();
-        let victim = Victim { protocol, variant, mutant: None, quorum };
+        let victim =
+            Victim { protocol, variant, mutant: None, quorum, membership: Membership::Fixed };
         let seeds = u64::MAX - 5..u64::MAX;
         let report = |jobs| torture(&victim, seeds.clone(), jobs, &|_| (), false);
         let (one, many) = (report(1), report(usize::MAX));
