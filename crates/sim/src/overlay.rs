@@ -33,10 +33,10 @@ pub struct Open {
 }
 
 impl Open {
-    /// The longest that two views differ, by anybody's clock. Who has slept for a moment has missed that
-    /// moment.
+    /// The longest that somebody's view is wrong, by anybody's clock: a cut is noticed when there has been
+    /// silence, and who slept through something notices it later.
     fn settle(&self) -> Span {
-        let longest = self.delay + self.silence / 2;
+        let longest = self.silence + self.delay * 2;
         longest + longest.millionths(20_000)
     }
 }

@@ -154,7 +154,7 @@ impl Host {
         let again: Vec<Box<HandOff>> = neighbour.under_way.values().cloned().collect();
         let greet =
             neighbour.owes_word() && now.since(neighbour.since) < self.desk.config.lease_max * 2;
-        if resumes && neighbour.tries >= 2 {
+        if resumes {
             neighbour.under_way.clear();
             again.iter().for_each(|hand_off| self.resume(cx, hand_off));
             return;

@@ -13,12 +13,13 @@ use sigmalock_core::{PeerId, Span};
 use super::draw::{self, EVENTS_MAX, ms};
 use super::mishaps::{Mishaps, Regime};
 use crate::clock::Clocks;
-use crate::faults::{Fault, FaultPlan};
+use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
 use crate::overlay::Open;
 use crate::rng::Rng;
 use crate::run::RunConfig;
 use crate::subject::Subject;
+use crate::workload::{Arrivals, Length};
 
 /// The quorums that are drawn, and how often.
 pub(super) const QUORUMS: [(u16, u16, u64); 3] = [(9, 6, 60), (5, 3, 25), (3, 2, 15)];
@@ -30,11 +31,19 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
     subject.tuning.open = true;
-    let first = rng.between(3, 12) as usize;
-    let joins = if rng.below(3) == 0 { 0 } else { rng.between(1, 4) as usize };
-    let leaves = if rng.below(3) == 0 { 0 } else { rng.below(first as u64 - 1) as usize };
+    let restless = rng.below(3) == 0;
+    let first = rng.between(3, if restless { 5 } else { 12 }) as usize;
+    let joins = if restless { 4 } else { rng.below(4) as usize };
+    // Who leaves unseen counts as lost for an hour, and without a majority nobody votes.
+    let leaves = if restless { (first - 1) / 2 } else { rng.below(first as u64 / 2) as usize };
     let mut workload = draw::workload(&mut rng, &subject.tuning, false);
     workload.clients_on_hosts &= joins + leaves == 0;
+    if restless {
+        let lease = subject.tuning.lease_max;
+        workload.names.truncate(1);
+        workload.inside = Length::Uniform(Span::ZERO, lease);
+        workload.arrivals = Arrivals::Loops { clients: 4, think: Length::Constant(ms(50)) };
+    }
     let mut config = RunConfig::new(seed, subject.quorum.n(), network, workload);
     config.hosts = first + joins;
     config.mail_max = mail_max;
@@ -50,7 +59,8 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     config.open = Some(Open { first, silence, delay, linger, lease_max });
     let safety = ms(rng.between(30_000, 60_000));
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
-    config.faults.faults = plan(&mut rng, &subject, &config, safety, joins, leaves);
+    let moves = Moves { joins, leaves, restless };
+    config.faults.faults = plan(&mut rng, &subject, &config, safety, moves);
     config.events_max = EVENTS_MAX;
     config.stop_at_violation = true;
     config.patience_after_heal =
@@ -59,14 +69,22 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     (subject, config)
 }
 
+/// Who comes and goes.
+#[derive(Debug, Clone, Copy)]
+struct Moves {
+    joins: usize,
+    leaves: usize,
+    /// There is little else in this world, and newcomers are often not heard at first.
+    restless: bool,
+}
+
 fn plan(
-    rng: &mut Rng, subject: &Subject, config: &RunConfig, safety: Span, joins: usize, leaves: usize,
+    rng: &mut Rng, subject: &Subject, config: &RunConfig, safety: Span, moves: Moves,
 ) -> Vec<(TrueTime, Fault)> {
     let Some(open) = config.open else { return Vec::new() };
     let hosts: Vec<PeerId> = config.roster().host_ids().collect();
     let mut faults = Vec::new();
-    // A third of these worlds has nothing but comings and goings.
-    if rng.below(3) > 0 {
+    if !moves.restless {
         let mut mishaps = Mishaps {
             rng: &mut *rng,
             hosts: hosts.clone(),
@@ -83,14 +101,20 @@ fn plan(
     let cuts = lasting_cuts(&faults, open.silence + open.delay * 2);
     let mut others: Vec<PeerId> = hosts[..open.first].to_vec();
     rng.shuffle(&mut others);
-    for peer in others.into_iter().take(leaves) {
+    for peer in others.into_iter().take(moves.leaves) {
         faults.push((TrueTime(0) + rng.span(ms(1_000), safety), Fault::Leave(peer)));
     }
-    for peer in hosts.into_iter().skip(open.first).take(joins) {
+    for (k, peer) in hosts.iter().skip(open.first).take(moves.joins).enumerate() {
         let mut at = || TrueTime(0) + rng.span(ms(1_000), safety);
         let calm = |at: &TrueTime| !cuts.iter().any(|(from, to)| (from..=to).contains(&at));
-        if let Some(at) = (0..20).map(|_| at()).find(calm) {
-            faults.push((at, Fault::Join(peer)));
+        let Some(at) = (0..20).map(|_| at()).find(calm) else { continue };
+        faults.push((at, Fault::Join(*peer)));
+        if moves.restless && rng.below(2) == 0 {
+            let id = u32::MAX - k as u32;
+            let cut = Cut { id, from: vec![*peer], to: hosts.clone() };
+            let from = at + rng.span(open.delay / 2, open.delay * 2);
+            faults.push((from, Fault::Cut(cut)));
+            faults.push((from + open.silence * 9 / 10, Fault::Mend(id)));
         }
     }
     faults
