@@ -27,7 +27,9 @@ pub use id::{CallId, Incarnation, Key, PeerId, ReplicaId, RequestId, Token};
 pub use lease::{Echo, Lease, Margin};
 pub use lock::{Acquire, LockReply, LockRequest, Patience, Refusal};
 pub use name::{Name, NameError};
-pub use protocol::{Birth, Context, Effect, Input, Message, Protocol, Surroundings, View};
+pub use protocol::{
+    Birth, Context, Effect, HandedOver, Input, Message, Protocol, Surroundings, View,
+};
 pub use report::{
     HolderReport, Inspect, LocalReport, OwnerReport, ReplicaReport, VotesReport, WAITERS_SHOWN_MAX,
 };

@@ -151,6 +151,23 @@ pub enum Effect<P: Protocol> {
     Note(P::Note),
 }
 
+/// What a peer has handed over to this one in its present session, or when that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandedOver {
+    /// Nothing, as far as known.
+    Nothing,
+    /// Whatever was this peer's to host.
+    Mine {
+        /// From when on it vouches for those who hosted before it, on this peer's clock.
+        from: LocalTime,
+    },
+    /// All it had: it has left.
+    Everything {
+        /// The same.
+        from: LocalTime,
+    },
+}
+
 /// What the driver lends a protocol while it handles an input.
 pub trait Surroundings {
     /// The wall clock, a hint.
@@ -165,7 +182,14 @@ pub trait Surroundings {
     /// memory of: a former host that is gone, or one that has not yet handed its replicas over.
     /// `handed_over` says of a peer whether it has. Where hosting never moves: never.
     fn inherited_until(
-        &self, _replica: &ReplicaId, _handed_over: &dyn Fn(PeerId) -> bool,
+        &self, _replica: &ReplicaId, _handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        LocalTime::MIN
+    }
+    /// Until when this peer cannot vouch, towards another, that whatever was hosted before it has run out
+    /// or been handed over.
+    fn unsure_until(
+        &self, _asked_by: PeerId, _handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         LocalTime::MIN
     }
@@ -224,9 +248,16 @@ impl<'a, P: Protocol> Context<'a, P> {
     /// Until when somebody else may have a vote out for a replica this peer has no memory of.
     #[must_use]
     pub fn inherited_until(
-        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> bool,
+        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         self.surroundings.inherited_until(replica, handed_over)
+    }
+    /// Until when this peer cannot vouch, towards another, for those who hosted before it.
+    #[must_use]
+    pub fn unsure_until(
+        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        self.surroundings.unsure_until(asked_by, handed_over)
     }
     /// Whether this peer sees enough of the swarm to vote.
     #[must_use]

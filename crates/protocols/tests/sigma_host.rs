@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Key, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
+    Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, Key, LocalTime,
+    LockReply, LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
     Surroundings, Token, WallTime,
 };
 use sigmalock_protocols::parts::{Hlc, Quorum};
@@ -585,4 +585,22 @@ proptest! {
             prop_assert!(peer.sigma.hosted() <= 2);
         }
     }
+}
+
+#[test]
+fn what_is_hosted_and_who_waits_can_be_looked_into() {
+    let mut peer = Peer::new(|_| ());
+    peer.request(11);
+    peer.request(12);
+    let name = replica().name;
+    let report = only(peer.sigma.replicas(peer.now, &name));
+    assert_eq!(report.owner.map(|owner| owner.request), Some(ticket(11).request));
+    assert_eq!((report.waiters, report.waiting), (vec![ticket(12).request], 1));
+    let wish = Acquire { name: name.clone(), ttl: Span::from_secs(5), patience: Patience::Forever };
+    peer.give(Input::Request { id: CallId(3), request: LockRequest::Acquire(wish) });
+    let local = peer.sigma.local(peer.now, &name);
+    assert_eq!((local.holder, local.waiters), (None, vec![CallId(3)]));
+    assert_eq!(local.votes.map(|votes| votes.unknown), Some(3));
+    assert_eq!(peer.sigma.names(None, 9), [name.clone()]);
+    assert!(peer.sigma.names(Some(&name), 9).is_empty() && peer.sigma.names(None, 0).is_empty());
 }

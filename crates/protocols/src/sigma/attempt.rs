@@ -1,8 +1,8 @@
 //! One request, from its first REQUEST to its RELEASE.
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Name, Patience, PeerId, Span,
-    Token,
+    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Name, Patience, PeerId, ReplicaId,
+    Span, Token,
 };
 
 use super::ballot::Ballot;
@@ -100,7 +100,7 @@ impl Attempt {
         let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
         let index = usize::from(response.replica.index);
-        if index >= self.ballot.len() || self.ballot.seat(index).host != Some(from) {
+        if index >= self.ballot.len() || !self.is_host(config, cx, from, response) {
             cx.note(Note::Malformed);
             return Step::Continue;
         }
@@ -108,6 +108,13 @@ impl Attempt {
         let awaited = seat.tries > 0 && echo.sent == seat.asked_at;
         if !seat.hear(life, sequence, echo) && !config.breaks(Mutant::CountsStaleResponses) {
             cx.note(Note::StaleResponse);
+            // A host that has been restarted knows who waits, but not since when they do.
+            if matches!(answer, Answer::Yours { asked: false, .. })
+                && echo.sent == LocalTime::MIN
+                && self.may_ask(config, cx, index)
+            {
+                self.ask(config, cx, index);
+            }
             return Step::Continue;
         }
         if awaited {
@@ -134,7 +141,9 @@ impl Attempt {
                 seat.asked_at = now;
                 seat.yielding = false;
                 let news = owner.map_or(News::Nobody, |owner| News::Theirs(owner, now));
-                self.ballot.set_news(index, news);
+                if owner.is_some() || !seat.vote_is_older || seat.held().is_none() {
+                    self.ballot.set_news(index, news);
+                }
                 // The host's advice says when the turn comes; the news of it takes a while longer.
                 self.ask_later(cx, index, wait + self.round_trip * 2);
                 self.tell_place(config, cx);
@@ -188,7 +197,7 @@ impl Attempt {
         }
         let seat = self.ballot.seat_mut(index);
         seat.ask_at = LocalTime::NEVER;
-        seat.yielding = false;
+        (seat.yielding, seat.vote_is_older) = (false, false);
         let held = Held { grant: vote.grant, proposal: vote.proposal, expiry };
         self.ballot.set_news(index, News::Mine(held));
         self.wake_by(cx, expiry);
@@ -263,21 +272,45 @@ impl Attempt {
         step
     }
 
-    /// The host of some seats went down, or came back.
+    /// The host of some seats went down, or came back, or somebody else hosts them now.
     pub(super) fn on_peer(
         &mut self, config: &Config, cx: Cx<'_, '_>, peer: PeerId, up: bool,
     ) -> Step {
         for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
-            if seat.host == Some(peer) && seat.held().is_none() {
-                if up {
-                    self.ask(config, cx, index);
-                } else {
-                    self.ballot.set_news(index, News::Nobody);
-                }
+            let seat = self.ballot.seat_mut(index);
+            let here = seat.host == Some(peer);
+            seat.sent_on &= up || !here;
+            if seat.held().is_some() {
+                continue;
+            }
+            let moved = config.open && {
+                let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
+                let host = cx.host_of(&replica);
+                if up { host == Some(peer) && !here } else { here && host.is_some() }
+            };
+            if here && !up {
+                self.ballot.set_news(index, News::Nobody);
+            }
+            if moved || (here && up) {
+                self.ask(config, cx, index);
             }
         }
         self.decide(config, cx)
+    }
+
+    /// Whether a response comes from whoever hosts the replica; it may have moved meanwhile.
+    fn is_host(
+        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, response: &Response,
+    ) -> bool {
+        let index = usize::from(response.replica.index);
+        if self.ballot.seat(index).host == Some(from) {
+            return true;
+        }
+        let moved = config.open && cx.host_of(&response.replica) == Some(from);
+        if moved {
+            self.ballot.move_seat(index, Some(from));
+        }
+        moved
     }
 
     /// Where this request stands, and what to do about it: the paper's three outcomes.

@@ -61,12 +61,27 @@ impl Ballot {
         self.foreign += usize::from(seat.is_foreign());
     }
 
-    /// The replica has another host, of which nothing is known yet. What was yielded stays yielded: it
-    /// may move back.
+    /// The replica has another host, of which nothing is known yet. A vote that is held stays so until it
+    /// runs out, and what was yielded stays yielded: both move with the replica, and it may move back.
     pub(super) fn move_seat(&mut self, index: usize, host: Option<PeerId>) {
-        self.set_news(index, News::Unknown);
-        let Seat { yielded, yielded_at, .. } = self.seats[index];
-        self.seats[index] = Seat { host, yielded, yielded_at, ..Seat::new() };
+        let held = self.seats[index].held().is_some();
+        if !held {
+            self.set_news(index, News::Unknown);
+        }
+        let before = &self.seats[index];
+        self.seats[index] = Seat {
+            host,
+            news: before.news,
+            vote_is_older: held,
+            yielded: before.yielded,
+            yielded_at: before.yielded_at,
+            yielding: before.yielding,
+            moves: before.moves,
+            moved_at: before.moved_at,
+            asked_at: before.asked_at,
+            ask_at: before.ask_at,
+            ..Seat::new()
+        };
     }
 
     fn held(&self) -> impl Iterator<Item = &Held> {

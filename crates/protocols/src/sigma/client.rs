@@ -5,16 +5,18 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{
     Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId,
-    Refusal, ReplicaId, RequestId,
+    Refusal, ReplicaId, RequestId, Token,
 };
 
 use super::attempt::{Attempt, Step};
-use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket};
+use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
 use super::{Config, Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, HybridClock};
 
 /// How many finished requests are remembered, to tell a late grant from a lost RELEASE.
-const FINISHED_MAX: usize = 64;
+const FINISHED_MAX: usize = 1_024;
+/// How often a request that is over is sent on, for each replica.
+const SENT_ON_MAX: usize = 2;
 
 /// The client's side of Sigma.
 #[derive(Debug, Clone)]
@@ -34,6 +36,10 @@ pub(super) struct Client {
 #[derive(Debug, Clone)]
 struct Finished {
     request: RequestId,
+    /// The token it showed, if it was inside.
+    token: Option<Token>,
+    /// How often it was sent on to another host since.
+    moves: usize,
     /// Until then its RELEASE need not have arrived.
     release_arrives_by: LocalTime,
 }
@@ -52,6 +58,10 @@ impl Client {
             renewal: Alarm::new(),
             finished: VecDeque::new(),
         }
+    }
+
+    pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.values()
     }
 
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
@@ -160,6 +170,34 @@ impl Client {
         }
     }
 
+    /// A former host names the present one. A request that is over has yet to say so there.
+    pub(super) fn on_moved(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket, to: PeerId,
+    ) {
+        let RequestId { client, incarnation, call } = ticket.request;
+        if !self.config.open || (client, incarnation) != (self.me, self.incarnation) {
+            return cx.note(Note::Malformed);
+        }
+        match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == ticket) {
+            Some(attempt) => attempt.on_moved(&self.config, cx, from, replica.index, to),
+            None => {
+                let over = self.finished.iter_mut().find(|over| over.request == ticket.request);
+                let spent = match over {
+                    Some(over) if over.moves >= SENT_ON_MAX * self.config.quorum.n() => return,
+                    Some(over) => {
+                        over.moves += 1;
+                        let used = |token| Spent::Token(Used { token, knew: None });
+                        over.token.map_or(Spent::Nothing, used)
+                    }
+                    // Nobody counts how often: hosts that do not agree must not send it round in circles.
+                    None if cx.host_of(replica) != Some(to) => return,
+                    None => Spent::Unknown,
+                };
+                cx.send(to, Message::Release { replica: replica.clone(), ticket, spent });
+            }
+        }
+    }
+
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, call: CallId) {
         if let Some(attempt) = self.attempts.get_mut(&call) {
             let step = attempt.on_timer(&self.config, cx);
@@ -237,6 +275,8 @@ impl Client {
         }
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
+            token: attempt.guard().map(|guard| guard.token),
+            moves: 0,
             release_arrives_by: cx.now() + self.config.round_trip_worst,
         });
         if let Some(reply) = reply {

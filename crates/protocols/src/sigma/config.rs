@@ -26,6 +26,10 @@ pub struct Config {
     pub service_default: Span,
     /// How many tokens in a row the winner of one grant may show. The same in the whole swarm.
     pub tokens_per_grant: u64,
+    /// Whether hosting moves as peers come and go; if not, nobody hands anything over.
+    pub open: bool,
+    /// Whether this peer uses a swarm without hosting anything.
+    pub client_only: bool,
     /// Whether votes are persisted before they are given.
     pub durable: bool,
     /// What everything is bounded by.
@@ -65,6 +69,8 @@ impl Config {
             retry_max: Span::from_secs(10),
             service_default: Span::from_secs(1),
             tokens_per_grant: 1,
+            open: false,
+            client_only: false,
             durable: false,
             limits: Limits {
                 requests_max: 1 << 20,

@@ -15,6 +15,8 @@ pub(super) struct Guard {
     pub(super) token: Token,
     /// When the right ends, as the user was told.
     pub(super) deadline: LocalTime,
+    /// Since when the user is inside.
+    pub(super) since: LocalTime,
     /// The user has been told to stop, and nothing can change that.
     pub(super) lost: bool,
     pub(super) renew_at: LocalTime,
@@ -30,7 +32,7 @@ impl Guard {
         let now = cx.now();
         let renew_at = now + deadline.since(now) / 3;
         let lead = (ttl / 50).min(config.claim_window / 8);
-        let guard = Self { call, ttl, lead, token, deadline, lost: false, renew_at };
+        let guard = Self { call, ttl, lead, token, deadline, since: now, lost: false, renew_at };
         if guard.lost_at() <= renew_at {
             return None;
         }

@@ -2,12 +2,16 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use sigmalock_core::{
-    Birth, Context, Echo, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token,
+    Birth, Context, Echo, Incarnation, LocalTime, Name, PeerId, ReplicaId, ReplicaReport, Span,
+    Token,
 };
 
-use super::message::{Ask, Claim, GrantId, Message, Renewal, Spent, Ticket};
+use super::inspect;
+use super::message::{Ask, Claim, GrantId, HandOffId, Message, Renewal, Spent, Ticket};
+use super::neighbours::Neighbours;
 use super::replica::Replica;
 use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
 use crate::parts::HybridClock;
@@ -15,6 +19,7 @@ use crate::parts::HybridClock;
 /// What the replicas of one host share.
 #[derive(Debug, Clone)]
 pub(super) struct Desk {
+    pub(super) me: PeerId,
     pub(super) config: Config,
     pub(super) incarnation: Incarnation,
     /// Until then this host may have votes out that it does not remember.
@@ -28,7 +33,12 @@ pub(super) struct Desk {
     /// is not mistaken for its own past.
     pub(super) responses: u64,
     pub(super) grants: u64,
+    pub(super) hand_offs: u64,
     pub(super) clock: HybridClock,
+    /// The other peers, where hosting moves.
+    pub(super) neighbours: Neighbours,
+    /// This peer is about to go, and has been told so.
+    pub(super) leaving: bool,
 }
 
 impl Desk {
@@ -58,18 +68,21 @@ impl Desk {
 /// The host's side of Sigma.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
-    desk: Desk,
-    replicas: BTreeMap<ReplicaId, Replica>,
+    pub(super) desk: Desk,
+    pub(super) replicas: BTreeMap<ReplicaId, Replica>,
+    /// Hand-offs taken, and until when copies of them may come.
+    pub(super) taken: BTreeMap<HandOffId, LocalTime>,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Host {
     pub(super) fn start(
-        config: Config, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Sigma>,
+        me: PeerId, config: Config, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Sigma>,
     ) -> Self {
         let now = cx.now();
-        let mut desk = Desk {
+        let desk = Desk {
+            me,
             config,
             incarnation,
             abstain_until: LocalTime::MIN,
@@ -77,27 +90,18 @@ impl Host {
             disk_vouches: false,
             responses: 0,
             grants: 0,
+            hand_offs: 0,
             clock: HybridClock::default(),
+            neighbours: Neighbours::default(),
+            leaving: false,
         };
-        let mut replicas = BTreeMap::new();
-        let mut remembers = matches!(birth, Birth::First);
-        if let Birth::Recovered(records) = birth {
-            for (key, record) in records {
-                match (key, record) {
-                    (DurableKey::Replica(id), Durable::Replica(saved)) => {
-                        let mut replica = Replica::new(id.clone(), &desk, now);
-                        replica.restore(&mut desk, now, &saved);
-                        replica.on_timer(&mut desk, cx);
-                        replicas.insert(id, replica);
-                    }
-                    (DurableKey::Floor, Durable::Floor(floor)) => {
-                        desk.floor = floor;
-                        remembers = true;
-                    }
-                    _ => cx.note(Note::Malformed),
-                }
-            }
-        }
+        let mut host = Self { desk, replicas: BTreeMap::new(), taken: BTreeMap::new() };
+        let remembers = match birth {
+            Birth::First => true,
+            Birth::Amnesiac => false,
+            Birth::Recovered(records) => host.recover(cx, records),
+        };
+        let Self { desk, replicas, .. } = &mut host;
         if !remembers && !desk.breaks(Mutant::VotesWithoutMemory) {
             desk.abstain_until = now + desk.config.lease_max;
         }
@@ -106,7 +110,42 @@ impl Host {
         } else if remembers {
             desk.vouch(cx);
         }
-        Self { desk, replicas }
+        // Only now is it known whether it may vote.
+        for replica in replicas.values_mut() {
+            replica.on_timer(desk, cx);
+        }
+        host
+    }
+
+    /// Takes the disk's word, which comes in any order. False if the disk does not vouch for all votes.
+    fn recover(&mut self, cx: Cx<'_, '_>, records: Vec<(DurableKey, Durable)>) -> bool {
+        let now = cx.now();
+        let mut waiters = Vec::new();
+        let mut vouches = false;
+        for (key, record) in records {
+            match (key, record) {
+                (DurableKey::Replica(id), Durable::Replica(saved)) => {
+                    let mut replica = Replica::new(id.clone(), &self.desk, now);
+                    replica.restore(&mut self.desk, now, &saved);
+                    self.replicas.insert(id, replica);
+                }
+                (DurableKey::Waiter { replica, ticket }, Durable::Waiter(ttl)) => {
+                    waiters.push((replica, ticket, ttl));
+                }
+                (DurableKey::Floor, Durable::Floor(floor)) => {
+                    self.desk.floor = floor;
+                    vouches = true;
+                }
+                _ => cx.note(Note::Malformed),
+            }
+        }
+        for (id, ticket, ttl) in waiters {
+            let Self { desk, replicas, .. } = &mut *self;
+            let replica = replicas.entry(id);
+            let replica = replica.or_insert_with_key(|id| Replica::new(id.clone(), desk, now));
+            replica.restore_waiter(desk, now, ticket, ttl);
+        }
+        vouches
     }
 
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask) {
@@ -135,9 +174,18 @@ impl Host {
         if ticket.request.client != from {
             return cx.note(Note::Malformed);
         }
-        self.with_replica(cx, id, |replica, desk, cx| {
-            replica.on_release(desk, cx, ticket, spent);
-        });
+        // What is still here goes as it is to whoever hosts it now, so it had better be up to date.
+        if let Some(replica) = self.replicas.get_mut(id) {
+            replica.touch(&self.desk, cx);
+            replica.on_release(&mut self.desk, cx, ticket, spent);
+            // A no-op, but for one mutant.
+            replica.save_now(&self.desk, cx);
+            self.sends_on(cx, id, ticket);
+        } else {
+            self.with_replica(cx, id, ticket, |replica, desk, cx| {
+                replica.on_release(desk, cx, ticket, spent);
+            });
+        }
     }
 
     pub(super) fn on_renew(
@@ -148,18 +196,26 @@ impl Host {
             return cx.note(Note::Malformed);
         }
         let mine = claims.iter().filter(|claim| claim.ticket.request.client == from);
-        let renewals: Vec<Renewal> = mine
-            .map(|claim| Renewal {
+        let mut renewals = Vec::new();
+        for claim in mine {
+            if self.sends_on(cx, &claim.replica, claim.ticket) {
+                continue;
+            }
+            let Self { desk, replicas, .. } = &mut *self;
+            let good = match replicas.get_mut(&claim.replica) {
+                Some(replica) => replica.on_claim(desk, cx, claim, echo),
+                None => Some(false),
+            };
+            renewals.extend(good.map(|good| Renewal {
                 call: claim.ticket.request.call,
                 index: claim.replica.index,
                 grant: claim.grant,
-                good: self
-                    .replicas
-                    .get_mut(&claim.replica)
-                    .is_some_and(|replica| replica.on_claim(&mut self.desk, cx, claim, echo)),
-            })
-            .collect();
-        cx.send(from, Message::Renewed { echo, renewals });
+                good,
+            }));
+        }
+        if !renewals.is_empty() || !self.desk.config.open {
+            cx.send(from, Message::Renewed { echo, renewals });
+        }
     }
 
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) {
@@ -180,6 +236,18 @@ impl Host {
         self.replicas.len()
     }
 
+    pub(super) fn reports(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        let first = ReplicaId { name: name.clone(), index: 0 };
+        let of_name = self.replicas.range(first..=inspect::beyond(name));
+        of_name.map(|(_, replica)| replica.report(&self.desk, now)).collect()
+    }
+
+    /// The name of each replica, in order.
+    pub(super) fn names_after(&self, after: Option<&Name>) -> impl Iterator<Item = &Name> {
+        let from = after.map_or(Bound::Unbounded, |name| Bound::Excluded(inspect::beyond(name)));
+        self.replicas.range((from, Bound::Unbounded)).map(|(id, _)| &id.name)
+    }
+
     fn on_ask(
         &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask,
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
@@ -191,21 +259,21 @@ impl Host {
             return cx.note(Note::Malformed);
         }
         self.desk.clock.observe(ask.ticket.order);
-        self.with_replica(cx, &ask.replica, then);
+        self.with_replica(cx, &ask.replica, ask.ticket, then);
     }
 
     fn with_replica(
-        &mut self, cx: Cx<'_, '_>, id: &ReplicaId,
+        &mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket,
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
     ) {
         if usize::from(id.index) >= self.desk.config.quorum.n() {
             return cx.note(Note::Malformed);
         }
-        if !self.replicas.contains_key(id) {
-            if self.replicas.len() >= self.desk.config.limits.replicas_max {
-                return cx.note(Note::TooManyReplicas);
-            }
-            self.replicas.insert(id.clone(), Replica::new(id.clone(), &self.desk, cx.now()));
+        if self.sends_on(cx, id, ticket) {
+            return;
+        }
+        if !self.make(cx, id) {
+            return cx.note(Note::TooManyReplicas);
         }
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
@@ -213,5 +281,30 @@ impl Host {
             // A no-op, but for one mutant.
             replica.save_now(&self.desk, cx);
         }
+    }
+
+    /// Sees to it that there is such a replica. False if there are too many.
+    pub(super) fn make(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) -> bool {
+        if !self.replicas.contains_key(id) {
+            if self.replicas.len() >= self.desk.config.limits.replicas_max {
+                return false;
+            }
+            self.replicas.insert(id.clone(), Replica::new(id.clone(), &self.desk, cx.now()));
+        }
+        true
+    }
+
+    /// Whether somebody else hosts that replica; if so, the client is told.
+    fn sends_on(&self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
+        if !self.desk.config.open || self.replicas.get(id).is_some_and(|replica| replica.stubborn) {
+            return false;
+        }
+        let host = cx.host_of(id).filter(|host| *host != self.desk.me);
+        if let Some(to) = host {
+            cx.note(Note::SentOn);
+            let replica = id.clone();
+            cx.send(ticket.request.client, Message::Moved { replica, ticket, to });
+        }
+        host.is_some()
     }
 }

@@ -12,14 +12,30 @@
 //!    │ ◄──────────────────────────── RENEWED  │
 //!    │ RELEASE  done, and this was my token ► │  leaves a tombstone
 //! ```
+//!
+//! Where hosting moves, hosts also speak to each other, and clients are sent on:
+//!
+//! ```text
+//!  newcomer                                 who hosted before it
+//!    │ HELLO    I see you ──────────────────► │
+//!    │ ◄───────── HAND-OFF  a replica is yours │  one for each, frozen here from now on; repeated until
+//!    │ TAKEN    I have it ──────────────────► │
+//!    │ ◄────────── HANDED-OVER  that was all  │  and so long I cannot vouch for others
+//!
+//!  client                                   a former host
+//!    │ (anything about a replica) ──────────► │
+//!    │ ◄──────── MOVED  somebody else has it  │
+//! ```
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    CallId, Echo, Incarnation, Lease, LocalTime, ReplicaId, RequestId, Span, Token,
+    CallId, Echo, Incarnation, Lease, LocalTime, PeerId, ReplicaId, RequestId, Span, Token,
 };
 
+use super::tokens::Tokens;
 use crate::parts::Hlc;
 
 /// A request and its place in the order of all requests.
@@ -178,8 +194,82 @@ pub struct Response {
     pub answer: Answer,
 }
 
+/// One hand-off by one life of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HandOffId {
+    /// The life of the host that gives.
+    pub life: Incarnation,
+    /// The number, which grows within that life.
+    pub number: u64,
+}
+
+/// So many waiters go with a replica. Those behind them ask again by themselves, and find their places
+/// by their tickets.
+pub const HANDED_WAITERS_MAX: usize = 512;
+
+/// A replica on its way to its next host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HandOff {
+    /// Which hand-off; a repeated one is the same.
+    pub id: HandOffId,
+    /// The life of the new host that it is meant for. Another one knows nothing of what the first did.
+    pub to: Incarnation,
+    /// The replica.
+    pub replica: ReplicaId,
+    /// Whether the old host was certain that nobody else has votes out for it.
+    pub sure: bool,
+    /// Who has the vote.
+    pub owner: Option<HandedVote>,
+    /// Who waits for it, in order, at most [`HANDED_WAITERS_MAX`].
+    pub waiters: Vec<HandedWaiter>,
+    /// What is known of its tokens.
+    pub(super) tokens: Tokens,
+    /// For so long it must not vote.
+    pub abstains_for: Span,
+}
+
+/// A vote that is out while its replica moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HandedVote {
+    /// Whose it is.
+    pub ticket: Ticket,
+    /// The lease it asked for.
+    pub ttl: Span,
+    /// The vote; its lease begins anew at the new host.
+    pub vote: Vote,
+    /// The owner's clock when it sent what was last heard of it.
+    pub sent: LocalTime,
+    /// Whether it has had a token written down.
+    pub sealed: bool,
+}
+
+/// A waiter whose replica moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HandedWaiter {
+    /// Who waits.
+    pub ticket: Ticket,
+    /// The lease it wants.
+    pub ttl: Span,
+    /// Its clock when it sent what was last heard of it.
+    pub sent: LocalTime,
+}
+
+/// A greeting, as its answers name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Hello {
+    /// The life of the peer that greets.
+    pub life: Incarnation,
+    /// Its clock.
+    pub sent: LocalTime,
+}
+
 /// A message of Sigma.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Message {
     /// I want the lock. Idempotent: a retry is the same message.
@@ -222,6 +312,37 @@ pub enum Message {
         /// What became of each claim.
         renewals: Vec<Renewal>,
     },
+    /// I do not host that replica: ask this peer.
+    Moved {
+        /// The replica.
+        replica: ReplicaId,
+        /// The request that was asked about.
+        ticket: Ticket,
+        /// Who hosts it, as far as I know.
+        to: PeerId,
+    },
+    /// I see you. Whatever you host that is mine now, hand it over, and say when that is done.
+    Hello(Hello),
+    /// This replica is yours.
+    HandOff(Box<HandOff>),
+    /// I have it, on disk if I have one.
+    Taken {
+        /// Which hand-off.
+        id: HandOffId,
+        /// Which replica.
+        replica: ReplicaId,
+    },
+    /// You have all that I hosted and that is yours.
+    HandedOver {
+        /// The greeting that this answers.
+        hello: Hello,
+        /// As high as every token that I ever forgot.
+        floor: Token,
+        /// For so long I cannot vouch that I got all there was from those before me.
+        unsure: Span,
+        /// I am leaving: all I had is somewhere else now.
+        leaving: bool,
+    },
 }
 
 impl sigmalock_core::Message for Message {
@@ -236,6 +357,11 @@ impl sigmalock_core::Message for Message {
             Self::Response(_) => "RESPONSE",
             Self::Recall { .. } => "RECALL",
             Self::Renewed { .. } => "RENEWED",
+            Self::Moved { .. } => "MOVED",
+            Self::Hello(_) => "HELLO",
+            Self::HandOff(_) => "HAND-OFF",
+            Self::Taken { .. } => "TAKEN",
+            Self::HandedOver { .. } => "HANDED-OVER",
         }
     }
 
@@ -264,6 +390,14 @@ impl sigmalock_core::Message for Message {
             }
             Self::Recall { replica, .. } => named(replica) + GRANT,
             Self::Renewed { renewals, .. } => 26 + 27 * renewals.len(),
+            Self::Moved { replica, .. } => named(replica) + 8,
+            Self::Hello(_) => 16,
+            Self::HandOff(hand_off) => {
+                let owner = if hand_off.owner.is_some() { TICKET + GRANT + 40 } else { 1 };
+                named(&hand_off.replica) + 35 + owner + hand_off.waiters.len() * (TICKET + 16)
+            }
+            Self::Taken { replica, .. } => 19 + replica.name.as_str().len(),
+            Self::HandedOver { .. } => 33,
         }
     }
 }
@@ -296,6 +430,19 @@ impl fmt::Display for Message {
             Self::Renewed { renewals, .. } => {
                 write!(f, " {} votes", renewals.iter().filter(|r| r.good).count())
             }
+            Self::Moved { replica, ticket, to } => write!(f, " {ticket} {replica} to {to}"),
+            Self::Hello(_) => Ok(()),
+            Self::HandOff(hand_off) => {
+                let HandOff { replica, owner, waiters, .. } = &**hand_off;
+                write!(f, " {replica}")?;
+                if let Some(owner) = owner {
+                    write!(f, " with the vote of {}", owner.ticket)?;
+                }
+                write!(f, " and {} waiting", waiters.len())
+            }
+            Self::Taken { replica, .. } => write!(f, " {replica}"),
+            Self::HandedOver { leaving: true, .. } => f.write_str(" all, leaving"),
+            Self::HandedOver { .. } => Ok(()),
         }
     }
 }

@@ -73,9 +73,12 @@ mod client;
 mod config;
 mod guard;
 mod host;
+mod inspect;
 pub mod literal;
 pub mod message;
+mod moving;
 mod mutant;
+mod neighbours;
 mod queue;
 mod replica;
 mod sealing;
@@ -86,7 +89,7 @@ mod tokens;
 use core::fmt;
 
 use sigmalock_core::{
-    CallId, Context, Input, LockReply, LockRequest, PeerId, Protocol, ReplicaId, Token,
+    CallId, Context, Input, LockReply, LockRequest, PeerId, Protocol, ReplicaId, Span, Token,
 };
 
 pub use config::{Config, Limits};
@@ -116,6 +119,8 @@ pub enum Timer {
     Request(CallId),
     /// Something is due at a replica: a lease ends, or it has been idle for long.
     Replica(ReplicaId),
+    /// A peer that was greeted, or was handed something, has not answered.
+    Neighbour(PeerId),
 }
 
 /// Where Sigma keeps what must survive.
@@ -126,6 +131,13 @@ pub enum DurableKey {
     Floor,
     /// A replica.
     Replica(ReplicaId),
+    /// One who waits at it: a record each, so that a long queue is not written anew with every arrival.
+    Waiter {
+        /// The replica.
+        replica: ReplicaId,
+        /// The request.
+        ticket: Ticket,
+    },
 }
 
 /// What Sigma keeps there.
@@ -136,6 +148,8 @@ pub enum Durable {
     Floor(Token),
     /// Under [`DurableKey::Replica`].
     Replica(Saved),
+    /// Under [`DurableKey::Waiter`]: the lease it wants.
+    Waiter(Span),
 }
 
 /// Moments worth counting.
@@ -165,6 +179,12 @@ pub enum Note {
     LateVoteReturned,
     /// This host has as many replicas as it takes; a message was dropped.
     TooManyReplicas,
+    /// A replica went to another host.
+    HandedOff,
+    /// A replica came from another host.
+    TakenOver,
+    /// A client was told who hosts the replica it asked about.
+    SentOn,
     /// A message that makes no sense here was dropped.
     Malformed,
 }
@@ -184,6 +204,9 @@ impl fmt::Display for Note {
             Self::SealAbandoned => "seal abandoned",
             Self::LateVoteReturned => "late vote returned",
             Self::TooManyReplicas => "too many replicas",
+            Self::HandedOff => "replica handed off",
+            Self::TakenOver => "replica taken over",
+            Self::SentOn => "client sent on to another host",
             Self::Malformed => "malformed message dropped",
         })
     }
@@ -214,7 +237,7 @@ impl Protocol for Sigma {
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
         if let Input::Start { incarnation, birth } = input {
-            let host = Host::start(self.config.clone(), cx, incarnation, birth);
+            let host = Host::start(self.me, self.config.clone(), cx, incarnation, birth);
             self.roles = Some((Client::new(self.config.clone(), self.me, incarnation), host));
             return;
         }
@@ -226,9 +249,17 @@ impl Protocol for Sigma {
             Input::Fire(Timer::Renewal) => client.renew(cx),
             Input::Fire(Timer::Request(call)) => client.on_timer(cx, call),
             Input::Fire(Timer::Replica(id)) => host.on_timer(cx, &id),
-            Input::PeerUp(peer) => client.on_peer(cx, peer, true),
-            Input::PeerDown(peer) => client.on_peer(cx, peer, false),
-            Input::Leave | Input::ViewChanged(_) | Input::Start { .. } => {}
+            Input::Fire(Timer::Neighbour(peer)) => host.on_neighbour_timer(cx, peer),
+            Input::PeerUp(peer) => {
+                host.on_peer_up(cx, peer);
+                client.on_peer(cx, peer, true);
+            }
+            Input::PeerDown(peer) => {
+                host.on_peer_down(cx, peer);
+                client.on_peer(cx, peer, false);
+            }
+            Input::Leave => host.on_leave(cx),
+            Input::ViewChanged(_) | Input::Start { .. } => {}
         }
     }
 }
@@ -250,5 +281,12 @@ fn receive(
             client.on_recall(cx, from, &replica, ticket, grant);
         }
         Message::Renewed { echo, renewals } => client.on_renewed(cx, echo, &renewals),
+        Message::Moved { replica, ticket, to } => client.on_moved(cx, from, &replica, ticket, to),
+        Message::Hello(hello) => host.on_hello(cx, from, hello),
+        Message::HandOff(hand_off) => host.on_hand_off(cx, from, &hand_off),
+        Message::Taken { id, replica } => host.on_taken(cx, from, id, &replica),
+        Message::HandedOver { hello, floor, unsure, leaving } => {
+            host.on_handed_over(cx, from, hello, floor, unsure, leaving);
+        }
     }
 }

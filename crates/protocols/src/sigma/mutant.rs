@@ -51,4 +51,14 @@ mutants! {
     EndsInSilence = "ends-in-silence",
     /// A client whose guard ends goes on as if it had not.
     IgnoresDeadline = "ignores-deadline",
+    /// A host goes on voting for a replica that it has handed off.
+    VotesAfterHandingOff = "votes-after-handing-off",
+    /// A host that takes a replica over votes before the former one has handed it over.
+    TakesOverBlindly = "takes-over-blindly",
+    /// A host hands a replica off and forgets to say who has its vote.
+    HandsOffWithoutTheVote = "hands-off-without-the-vote",
+    /// A host that takes over a vote ends it after a quarter of its lease.
+    AdoptsBriefly = "adopts-briefly",
+    /// A host whose hand-off is not acknowledged in time goes on as if it had not handed off.
+    ResumesByTimeout = "resumes-by-timeout",
 }

@@ -1,15 +1,18 @@
 //! Who waits for a replica's vote.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use sigmalock_core::{Echo, LocalTime, Span};
 
-use super::message::{Ask, Ticket};
+use super::message::{HandedWaiter, Ticket};
 
 /// The waiters in ticket order, so that a place in the queue is an index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
+    /// Who has come (with the lease it wants) and gone since the disk was last told.
+    unsaved: Vec<(Ticket, Option<Span>)>,
 }
 
 /// One of them.
@@ -26,20 +29,29 @@ impl Queue {
     pub(super) fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
+    pub(super) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+    pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.waiters.iter().map(|waiter| waiter.ticket)
+    }
+    /// As they go to another host.
+    pub(super) fn handed(&self) -> impl Iterator<Item = HandedWaiter> {
+        let handed = |w: &Waiter| HandedWaiter { ticket: w.ticket, ttl: w.ttl, sent: w.echo.sent };
+        self.waiters.iter().map(handed)
+    }
 
     /// Queues a request, or takes note that it asked again. False if there is no room.
-    pub(super) fn insert(&mut self, ask: &Ask, echo: Echo, len_max: usize) -> bool {
-        match self.place_of(&ask.ticket) {
+    pub(super) fn insert(&mut self, waiter: Waiter, len_max: usize) -> bool {
+        match self.place_of(&waiter.ticket) {
             Ok(place) => {
-                let waiter = &mut self.waiters[place];
-                waiter.echo = waiter.echo.newer(echo);
+                let known = &mut self.waiters[place];
+                known.echo = known.echo.newer(waiter.echo);
             }
             Err(_) if self.waiters.len() >= len_max => return false,
             Err(place) => {
-                let (ticket, ttl) = (ask.ticket, ask.ttl);
-                // The answer sets the expiry, once the place in the queue is known.
-                let expires = LocalTime::NEVER;
-                self.waiters.insert(place, Waiter { ticket, ttl, echo, expires });
+                self.unsaved.push((waiter.ticket, Some(waiter.ttl)));
+                self.waiters.insert(place, waiter);
             }
         }
         true
@@ -54,17 +66,32 @@ impl Queue {
     pub(super) fn remove(&mut self, ticket: &Ticket) {
         if let Ok(place) = self.place_of(ticket) {
             self.waiters.remove(place);
+            self.unsaved.push((*ticket, None));
         }
     }
 
     /// Takes the oldest, or (against the rules) the youngest.
     pub(super) fn pop(&mut self, youngest: bool) -> Option<Waiter> {
-        if youngest { self.waiters.pop_back() } else { self.waiters.pop_front() }
+        let next = if youngest { self.waiters.pop_back() } else { self.waiters.pop_front() };
+        self.unsaved.extend(next.as_ref().map(|waiter| (waiter.ticket, None)));
+        next
     }
 
     /// Drops those not heard from for too long.
     pub(super) fn prune(&mut self, now: LocalTime) {
-        self.waiters.retain(|waiter| waiter.expires > now);
+        let Self { waiters, unsaved } = self;
+        waiters.retain(|waiter| {
+            let stays = waiter.expires > now;
+            if !stays {
+                unsaved.push((waiter.ticket, None));
+            }
+            stays
+        });
+    }
+
+    /// What the disk has yet to be told: who has come and who has gone, in that order.
+    pub(super) fn take_unsaved(&mut self) -> impl Iterator<Item = (Ticket, Option<Span>)> {
+        self.unsaved.drain(..)
     }
 
     fn place_of(&self, ticket: &Ticket) -> Result<usize, usize> {

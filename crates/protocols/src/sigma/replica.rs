@@ -1,10 +1,13 @@
 //! One replica: who has its vote, who waits for it, and which token comes next.
 
-use sigmalock_core::{Context, Echo, Lease, LocalTime, ReplicaId, RequestId, Span, Token};
+use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use sigmalock_core::{
+    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span, Token,
+};
 
 use super::host::Desk;
 use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
-use super::queue::Queue;
+use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
 use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, Tombstones};
@@ -12,35 +15,42 @@ use crate::parts::{Alarm, Tombstones};
 /// A replica.
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
-    id: ReplicaId,
-    owner: Option<Owner>,
-    queue: Queue,
-    tombstones: Tombstones<RequestId>,
-    tokens: Tokens,
+    pub(super) id: ReplicaId,
+    pub(super) owner: Option<Owner>,
+    pub(super) queue: Queue,
+    pub(super) tombstones: Tombstones<RequestId>,
+    pub(super) tokens: Tokens,
     /// The paper's T_CS: how long a vote stays with one owner, smoothed.
     service: Span,
     used_at: LocalTime,
-    alarm: Alarm,
+    pub(super) alarm: Alarm,
+    /// Until then it does not vote, whatever else its host may remember.
+    pub(super) abstain_until: LocalTime,
+    /// Whether it is certain that no other host has votes out for it. Where hosting moves, that has to
+    /// be found out first.
+    pub(super) sure: bool,
+    /// It goes on whoever hosts it: some mutants do.
+    pub(super) stubborn: bool,
     /// Whether what is on disk is out of date.
-    dirty: bool,
+    pub(super) dirty: bool,
 }
 
 /// Who has the vote.
 #[derive(Debug, Clone)]
-struct Owner {
-    ticket: Ticket,
+pub(super) struct Owner {
+    pub(super) ticket: Ticket,
     /// The lease it asked for; `vote.lease` may be the shorter claim window.
-    ttl: Span,
-    vote: Vote,
-    echo: Echo,
-    since: LocalTime,
+    pub(super) ttl: Span,
+    pub(super) vote: Vote,
+    pub(super) echo: Echo,
+    pub(super) since: LocalTime,
     /// Whether it has had a token written down, which counts as shown from then on.
-    sealed: bool,
-    recalled_at: Option<LocalTime>,
+    pub(super) sealed: bool,
+    pub(super) recalled_at: Option<LocalTime>,
 }
 
 impl Owner {
-    fn lease_end(&self, desk: &Desk) -> LocalTime {
+    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
         let Lease { given, ttl } = self.vote.lease;
         if desk.breaks(Mutant::NeverEndsLeases) {
             return LocalTime::NEVER;
@@ -60,7 +70,7 @@ impl Owner {
 
 /// How the time of an owner ends.
 #[derive(Debug, Clone, Copy)]
-enum End {
+pub(super) enum End {
     /// Given back: what was proposed was not shown, or the token that was shown is known.
     Returned,
     /// Not given back in time: whatever was proposed may have been shown.
@@ -80,14 +90,47 @@ impl Replica {
             service: desk.config.service_default,
             used_at: now,
             alarm: Alarm::new(),
+            abstain_until: LocalTime::MIN,
+            sure: !desk.config.open || desk.breaks(Mutant::TakesOverBlindly),
+            stubborn: false,
             dirty: false,
         }
+    }
+
+    /// Whether it may say that a vote is good, or good for longer: nobody else hosts it, this peer is not
+    /// cut off, and no former host's word is missing.
+    fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
+        if !desk.config.open || self.stubborn {
+            return true;
+        }
+        if !cx.may_vote() || cx.host_of(&self.id) != Some(desk.me) {
+            return false;
+        }
+        self.sure |= self.inherited_until(desk, cx) <= cx.now();
+        self.sure
+    }
+
+    /// Until when another host may have votes out for it.
+    fn inherited_until(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
+        if self.sure {
+            return LocalTime::MIN;
+        }
+        cx.inherited_until(&self.id, &|peer| desk.neighbours.handed_over_by(peer))
+    }
+
+    /// When it begins to vote, as far as that is a matter of time.
+    fn voting_at(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
+        desk.abstain_until.max(self.abstain_until).max(self.inherited_until(desk, cx))
     }
 
     /// Brings back what the disk knows. The restored vote runs a full lease from now, because nobody
     /// knows how much of it was left.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens;
+        if desk.config.open {
+            // Somebody else may have hosted it since.
+            self.tokens.doubt();
+        }
         self.owner = saved.owner.map(|(ticket, ttl, proposal)| Owner {
             ticket,
             ttl,
@@ -106,6 +149,20 @@ impl Replica {
         });
     }
 
+    /// Brings back a waiter that the disk knows. As with the owner, its echo is true and useless.
+    pub(super) fn restore_waiter(
+        &mut self, desk: &Desk, now: LocalTime, ticket: Ticket, ttl: Span,
+    ) {
+        if self.owner_ticket() == Some(ticket) {
+            return;
+        }
+        let echo = Echo { sent: LocalTime::MIN, heard: now.stamp() };
+        let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
+        self.queue.insert(Waiter { ticket, ttl, echo, expires }, desk.config.limits.queue_len_max);
+        // The disk knows.
+        let _ = self.queue.take_unsaved().count();
+    }
+
     /// REQUEST.
     pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
         self.settle(desk, cx);
@@ -122,6 +179,12 @@ impl Replica {
         if desk.breaks(Mutant::GrantsTwice) && self.owner.is_some() {
             self.owner = None;
         }
+        if self.owner_ticket() == Some(ask.ticket) && !self.may_confirm(desk, cx) {
+            let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
+            let wait = wait.max(desk.config.claim_window);
+            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
+            return self.send(desk, cx, ask.ticket, echo, answer);
+        }
         match &mut self.owner {
             Some(owner) if owner.ticket == ask.ticket => {
                 owner.renew_by(echo, owner.vote.lease.ttl);
@@ -129,7 +192,10 @@ impl Replica {
             _ => {
                 // Who has just given the vote back has a place, even if all others are taken.
                 let room = desk.config.limits.queue_len_max + usize::from(self.owner.is_none());
-                if !self.queue.insert(ask, echo, room) {
+                let (ticket, ttl) = (ask.ticket, ask.ttl);
+                // The answer sets the expiry, once the place in the queue is known.
+                let expires = LocalTime::NEVER;
+                if !self.queue.insert(Waiter { ticket, ttl, echo, expires }, room) {
                     cx.note(Note::QueueFull);
                     let answer =
                         Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
@@ -166,7 +232,9 @@ impl Replica {
     ) {
         self.settle(desk, cx);
         let echo = Echo { sent: ask.sent, heard: cx.now().stamp() };
+        let confirms = self.may_confirm(desk, cx);
         if let Some(owner) = &mut self.owner
+            && confirms
             && owner.ticket == ask.ticket
             && owner.vote.grant == grant
             && owner.vote.proposal <= token
@@ -211,12 +279,17 @@ impl Replica {
         self.settle(desk, cx);
     }
 
-    /// One claim of a RENEW. True if the vote is the claimant's for another full lease.
+    /// One claim of a RENEW: whether the vote is the claimant's for another full lease, if that can be
+    /// said.
     pub(super) fn on_claim(
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, claim: &Claim, echo: Echo,
-    ) -> bool {
+    ) -> Option<bool> {
         self.settle(desk, cx);
         self.learn(desk, claim.used);
+        if !self.may_confirm(desk, cx) {
+            self.save(desk, cx);
+            return None;
+        }
         let good = match &mut self.owner {
             Some(owner) if owner.ticket == claim.ticket && owner.vote.grant == claim.grant => {
                 owner.renew_by(echo, owner.ttl);
@@ -225,7 +298,7 @@ impl Replica {
             _ => false,
         };
         self.save(desk, cx);
-        good
+        Some(good)
     }
 
     /// The replica's timer. False if the replica has nothing left to remember.
@@ -237,18 +310,51 @@ impl Replica {
         self.settle(desk, cx);
         let idle_at = self.used_at + desk.config.limits.idle_after;
         let empty = self.owner.is_none() && self.queue.is_empty() && self.tombstones.is_empty();
-        if empty && idle_at <= now && desk.abstain_until <= now {
+        if empty && idle_at <= now && desk.abstain_until.max(self.abstain_until) <= now {
             return false;
         }
         let next = if idle_at > now { idle_at } else { now + desk.config.limits.idle_after };
         let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, |owner| owner.lease_end(desk));
         self.wake_at(cx, next.min(lease_end).min(desk.voting_at(now)));
+        self.wake_to_vote(desk, cx);
         true
+    }
+
+    /// Somebody waits for it to vote: it wakes when it may.
+    fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        if desk.config.open && self.owner.is_none() && !self.queue.is_empty() {
+            let at = self.voting_at(desk, cx);
+            if at > cx.now() {
+                self.wake_at(cx, at);
+            }
+        }
+    }
+
+    /// Something has changed that may let it vote.
+    pub(super) fn reconsider(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+        self.settle(desk, cx);
+        self.wake_to_vote(desk, cx);
     }
 
     /// What it leaves behind when it is forgotten.
     pub(super) fn highest_token(&self) -> Token {
         self.tokens.highest()
+    }
+
+    pub(super) fn report(&self, desk: &Desk, now: LocalTime) -> ReplicaReport {
+        let owner = self.owner.as_ref().map(|owner| OwnerReport {
+            request: owner.ticket.request,
+            held_for: now.since(owner.since),
+            ends_in: owner.lease_end(desk).since(now),
+        });
+        ReplicaReport {
+            index: self.id.index,
+            owner,
+            waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
+            waiting: self.queue.len() as u32,
+            token: self.tokens.highest(),
+            abstains_for: desk.abstain_until.max(self.abstain_until).since(now),
+        }
     }
 
     pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
@@ -258,7 +364,7 @@ impl Replica {
     }
 
     /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
-    fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+    pub(super) fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         if let Some(owner) = &self.owner
             && owner.lease_end(desk) <= cx.now()
         {
@@ -270,7 +376,7 @@ impl Replica {
         self.save(desk, cx);
     }
 
-    fn vacate(&mut self, end: End) {
+    pub(super) fn vacate(&mut self, end: End) {
         let Some(owner) = self.owner.take() else { return };
         self.dirty = true;
         if owner.sealed || matches!(end, End::Lapsed) {
@@ -282,7 +388,11 @@ impl Replica {
     /// answered anyway, so it needs no message of its own and, being awake, no claim window.
     fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
         let now = cx.now();
-        if self.owner.is_some() || desk.abstain_until > now {
+        let abstain_until = desk.abstain_until.max(self.abstain_until);
+        if self.owner.is_some() || self.queue.is_empty() || abstain_until > now {
+            return;
+        }
+        if !self.may_confirm(desk, cx) {
             return;
         }
         while let Some(next) = self.queue.pop(desk.breaks(Mutant::ServesYoungestFirst)) {
@@ -371,16 +481,18 @@ impl Replica {
                 let now = cx.now();
                 let age = owner.as_ref().map_or(Span::ZERO, |owner| now.since(owner.since));
                 let owner = owner.as_ref().map(|owner| owner.ticket);
+                let voting_at = self.voting_at(desk, cx);
+                self.wake_to_vote(desk, cx);
                 let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
                 let service = self.service.max(age.min(desk.config.retry_max));
                 let wait = desk.config.ask_again_in(service, place as u64);
-                let wait = wait.max(desk.abstain_until.since(now));
+                let wait = wait.max(voting_at.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 let ahead = place as u32 + u32::from(owner.is_some());
                 let turn = desk.config.turn_in(service, place as u64);
-                let turn = turn.max(desk.abstain_until.since(now));
+                let turn = turn.max(voting_at.since(now));
                 (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
             }
         };
@@ -403,20 +515,24 @@ impl Replica {
     }
 
     /// Persists what a later life must know, before anything is sent that rests on it.
-    fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         if !desk.breaks(Mutant::PersistsLast) {
             self.save_now(desk, cx);
         }
     }
 
     pub(super) fn save_now(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        if core::mem::take(&mut self.dirty)
-            && desk.config.durable
-            && !desk.breaks(Mutant::NeverPersists)
-        {
+        let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
+        if core::mem::take(&mut self.dirty) && on_disk {
             let owner = self.owner.as_ref().map(|o| (o.ticket, o.ttl, o.vote.proposal));
             let saved = Saved { owner, tokens: self.tokens };
             cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
+        }
+        for (ticket, ttl) in self.queue.take_unsaved() {
+            if on_disk {
+                let key = DurableKey::Waiter { replica: self.id.clone(), ticket };
+                cx.persist(key, ttl.map(Durable::Waiter));
+            }
         }
     }
 

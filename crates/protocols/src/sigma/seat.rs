@@ -9,6 +9,14 @@ use super::message::{GrantId, Ticket};
 pub(super) struct Seat {
     /// The host, as far as known.
     pub(super) host: Option<PeerId>,
+    /// Whether a former host named it. It is believed until a question goes unanswered.
+    pub(super) sent_on: bool,
+    /// How often in a row this request was sent on, and when last.
+    pub(super) moves: u8,
+    pub(super) moved_at: LocalTime,
+    /// Whether the vote that is held was given by an earlier host. That the present one knows nothing of
+    /// it does not make it void: until it has run out nobody else gets one.
+    pub(super) vote_is_older: bool,
     pub(super) news: News,
     /// How many are ahead in its queue and when the turn comes, if this request was queued there.
     pub(super) place: Option<(u32, Span)>,
@@ -63,6 +71,10 @@ impl Seat {
     pub(super) const fn new() -> Self {
         Self {
             host: None,
+            sent_on: false,
+            moves: 0,
+            moved_at: LocalTime::MIN,
+            vote_is_older: false,
             news: News::Unknown,
             place: None,
             heard: None,
@@ -81,13 +93,13 @@ impl Seat {
     /// sequence tells; between lives, which of this client's messages is being answered.
     pub(super) fn hear(&mut self, life: Incarnation, sequence: u64, echo: Echo) -> bool {
         let newer = match self.heard {
-            None => true,
+            None => echo.sent >= self.yielded_at,
             Some(heard) if heard.life == life => sequence > heard.sequence,
             Some(heard) => echo.sent > heard.sent && echo.sent >= self.yielded_at,
         };
         if newer {
             self.heard = Some(Heard { life, sequence, sent: echo.sent });
-            self.tries = 0;
+            (self.tries, self.moves) = (0, 0);
         }
         newer
     }

@@ -5,7 +5,7 @@ use sigmalock_core::{Context, LocalTime, PeerId, ReplicaId, Span, Token};
 use super::attempt::{Attempt, Phase};
 use super::message::{Ask, Claim, Message, Spent, Used};
 use super::seat::News;
-use super::{Config, Sigma, Timer};
+use super::{Config, Note, Sigma, Timer};
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
@@ -15,8 +15,9 @@ impl Attempt {
     /// repeat.
     pub(super) fn ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
         let ask = self.ask_of(index, cx.now());
-        let host = cx.host_of(&ask.replica);
         let seat = self.ballot.seat_mut(index);
+        seat.sent_on &= seat.tries == 0;
+        let host = if seat.sent_on { seat.host } else { cx.host_of(&ask.replica) };
         if seat.host != host {
             self.ballot.move_seat(index, host);
         }
@@ -34,6 +35,29 @@ impl Attempt {
         };
         cx.send(host, message);
         self.await_answer(config, cx, index);
+    }
+
+    /// A former host says who hosts a replica now. It is asked at once, unless this request has just been
+    /// sent on: hosts that do not agree yet would send it round in circles.
+    pub(super) fn on_moved(
+        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, index: u16, to: PeerId,
+    ) {
+        let (index, now) = (usize::from(index), cx.now());
+        if index >= self.ballot.len() || self.ballot.seat(index).host != Some(from) || to == from {
+            return cx.note(Note::StaleResponse);
+        }
+        let pause = match self.ballot.seat(index).moves {
+            0 => Span::ZERO,
+            moves => self.retry_after(config, moves),
+        };
+        let seat = self.ballot.seat_mut(index);
+        if seat.moved_at + pause > now {
+            return self.ask_later(cx, index, pause);
+        }
+        (seat.moved_at, seat.moves) = (now, seat.moves.saturating_add(1));
+        self.ballot.move_seat(index, Some(to));
+        self.ballot.seat_mut(index).sent_on = true;
+        self.ask(config, cx, index);
     }
 
     /// Whether an answer may be answered at once. If something was said to this replica less than a

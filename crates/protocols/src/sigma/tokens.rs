@@ -37,6 +37,18 @@ impl Tokens {
         desk.config.block_above(self.highest.max(Token(wall.saturating_sub(1))))
     }
 
+    /// What another host knew of the same replica. Whoever has no memory of its own is as sure of it as
+    /// that host was.
+    pub(super) fn adopt(&mut self, handed: Self, own_memory: bool) {
+        self.highest = self.highest.max(handed.highest);
+        self.amnesiac = handed.amnesiac || (own_memory && self.amnesiac);
+    }
+
+    /// Somebody else may have shown higher ones.
+    pub(super) fn doubt(&mut self) {
+        self.amnesiac = true;
+    }
+
     /// This replica's own proposal was shown, or may have been, or was written down to be: it is higher
     /// than all that was forgotten.
     pub(super) fn proposal_spent(&mut self, proposal: Token) {

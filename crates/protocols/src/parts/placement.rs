@@ -1,0 +1,441 @@
+//! Who hosts what, where nobody decides it: a replica lives at the peer whose key is closest to its
+//! own. Every peer goes by its own view of who is there; views differ for a while after every change.
+//!
+//! ```text
+//!    keys  ──┬───────┬──────────────┬──────┬──   distance is XOR, as in Kademlia
+//!            A       r              B      C     A hosts r; if A goes, B does; a newcomer between
+//!                                                A and r would get it from A
+//! ```
+//!
+//! Whoever gets to host a replica that it has no memory of must not vote before every vote that a former
+//! host may have given has run out, unless that host has handed it over: [`Placement::inherited_until`].
+
+use alloc::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+use sigmalock_core::{HandedOver, Key, LocalTime, PeerId, ReplicaId, Span};
+
+/// So many other peers are remembered. When there are more, those gone longest are forgotten; a newcomer
+/// that finds nobody gone is not taken note of.
+pub const PEERS_MAX: usize = 1 << 14;
+/// Peers that were here so recently count when a peer asks itself whether it is cut off from most.
+pub const KNOWN_FOR: Span = Span::from_secs(3_600);
+
+/// One peer's view of who hosts what.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    me: PeerId,
+    key: Key,
+    hosts: bool,
+    lease_max: Span,
+    /// Views of two peers differ for no longer than this, as far as anybody counts on it.
+    settle: Span,
+    /// From then on this view is taken for complete.
+    settled_at: LocalTime,
+    peers: BTreeMap<PeerId, Known>,
+}
+
+/// Another peer.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    key: Key,
+    hosts: bool,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Up { since: LocalTime },
+    Gone { at: LocalTime, clean: bool },
+}
+
+impl State {
+    const fn is_up(self) -> bool {
+        matches!(self, Self::Up { .. })
+    }
+    const fn changed_at(self) -> LocalTime {
+        match self {
+            Self::Up { since } => since,
+            Self::Gone { at, .. } => at,
+        }
+    }
+}
+
+impl Placement {
+    /// The view of a peer that knows nobody yet. Without `hosts` it is a client only. `settle` is the
+    /// longest that views of two peers are expected to differ after a change.
+    #[must_use]
+    pub const fn new(me: PeerId, key: Key, hosts: bool, lease_max: Span, settle: Span) -> Self {
+        let settled_at = LocalTime::MIN;
+        Self { me, key, hosts, lease_max, settle, settled_at, peers: BTreeMap::new() }
+    }
+
+    /// This view may lack somebody: the peer is about to join a swarm, or has slept. Not needed by who
+    /// founds one.
+    pub fn unsettle(&mut self, now: LocalTime) {
+        self.settled_at = self.settled_at.max(now + self.settle);
+    }
+
+    /// Somebody who is in the swarm, as far as an address book or whoever this peer joins through knows.
+    /// Counts as gone since now, until there is a session.
+    pub fn expect(&mut self, peer: PeerId, key: Key, hosts: bool, now: LocalTime) {
+        let room = self.peers.len() < PEERS_MAX && peer != self.me;
+        if room && !self.peers.contains_key(&peer) {
+            let state = State::Gone { at: now, clean: false };
+            self.peers.insert(peer, Known { key, hosts, state });
+        }
+    }
+
+    /// A session with this peer begins, perhaps not the first.
+    pub fn up(&mut self, peer: PeerId, key: Key, hosts: bool, now: LocalTime) {
+        if peer == self.me {
+            return;
+        }
+        self.tick(now);
+        if !self.peers.contains_key(&peer) && self.peers.len() >= PEERS_MAX && !self.make_room() {
+            return;
+        }
+        let could_vote = self.may_vote();
+        let state = State::Up { since: now };
+        self.peers.insert(peer, Known { key, hosts, state });
+        if !could_vote && self.may_vote() {
+            self.unsettle(now);
+        }
+    }
+
+    /// The session with this peer is over; `clean` if it said good-bye.
+    pub fn down(&mut self, peer: PeerId, now: LocalTime, clean: bool) {
+        if let Some(known) = self.peers.get_mut(&peer)
+            && known.state.is_up()
+        {
+            known.state = State::Gone { at: now, clean };
+        }
+        self.tick(now);
+    }
+
+    /// This peer is about to leave: it hosts nothing any more.
+    pub fn leave(&mut self) {
+        self.hosts = false;
+    }
+
+    /// Forgets who has been gone for long. Good to call now and then.
+    pub fn tick(&mut self, now: LocalTime) {
+        let lease_max = self.lease_max + self.settle;
+        self.peers.retain(|_, known| match known.state {
+            State::Up { .. } => true,
+            State::Gone { at, clean: true } => now.since(at) <= lease_max,
+            State::Gone { at, clean: false } => now.since(at) <= lease_max.max(KNOWN_FOR),
+        });
+    }
+
+    fn make_room(&mut self) -> bool {
+        let gone = self.peers.iter().filter(|(_, known)| !known.state.is_up());
+        let longest = gone.min_by_key(|(_, known)| known.state.changed_at()).map(|(id, _)| *id);
+        longest.is_some_and(|id| self.peers.remove(&id).is_some())
+    }
+
+    /// The peer that hosts a replica: the closest one that is up.
+    #[must_use]
+    pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
+        let place = key_of(replica);
+        let me = self.hosts.then(|| (distance(&self.key, &place), self.me));
+        let up = self.hosts_known().filter(|(_, known)| known.state.is_up());
+        let others = up.map(|(id, known)| (distance(&known.key, &place), id));
+        me.into_iter().chain(others).min().map(|(_, id)| id)
+    }
+
+    /// Until when somebody else may have a vote out for a replica that this peer hosts and has no memory
+    /// of. Those closer to it than this peer have hosted it, and are gone; of those farther away the
+    /// closest did, or vouches for those before it, if it was not this peer all the time.
+    #[must_use]
+    pub fn inherited_until(
+        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        let place = key_of(replica);
+        let mine = distance(&self.key, &place);
+        let mut until = self.settled_at;
+        let mut next: Option<([u64; 4], LocalTime)> = None;
+        for (id, known) in self.hosts_known() {
+            let theirs = distance(&known.key, &place);
+            if theirs < mine && known.state.is_up() {
+                continue;
+            }
+            let closer = theirs < mine;
+            let end = self.word_of(known, closer, handed_over(id));
+            if closer {
+                until = until.max(end);
+            } else if next.is_none_or(|(closest, _)| theirs < closest) {
+                next = Some((theirs, end));
+            }
+        }
+        next.map_or(until, |(_, end)| until.max(end))
+    }
+
+    /// Until when this peer cannot vouch, to another, for those who hosted before it.
+    #[must_use]
+    pub fn unsure_until(
+        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        let others = self.hosts_known().filter(|(id, _)| *id != asked_by);
+        let ends =
+            others.map(|(id, known)| self.word_of(known, !known.state.is_up(), handed_over(id)));
+        ends.fold(self.settled_at, LocalTime::max)
+    }
+
+    /// When the votes of a peer have run out, or are accounted for: `all` of them, or those for replicas
+    /// that this peer is closer to.
+    fn word_of(&self, known: &Known, all: bool, handed_over: HandedOver) -> LocalTime {
+        let end = known.state.changed_at() + self.lease_max + self.settle;
+        match handed_over {
+            HandedOver::Everything { from } => end.min(from),
+            HandedOver::Mine { from } if !all => end.min(from),
+            HandedOver::Mine { .. } | HandedOver::Nothing => end,
+        }
+    }
+
+    /// Whether more than half of the hosts known over the last hour are up, this peer among them. Who
+    /// sees fewer may be cut off from a swarm that goes on without it.
+    #[must_use]
+    pub fn may_vote(&self) -> bool {
+        let (mut up, mut known) = (usize::from(self.hosts), usize::from(self.hosts));
+        for (_, peer) in self.hosts_known() {
+            match peer.state {
+                State::Up { .. } => (up, known) = (up + 1, known + 1),
+                State::Gone { clean: false, .. } => known += 1,
+                State::Gone { clean: true, .. } => {}
+            }
+        }
+        2 * up > known
+    }
+
+    fn hosts_known(&self) -> impl Iterator<Item = (PeerId, &Known)> {
+        self.peers.iter().filter(|(_, known)| known.hosts).map(|(id, known)| (*id, known))
+    }
+}
+
+/// The place of a replica in the key space: the hash of its name as people write it, `NAME:i`.
+#[must_use]
+pub fn key_of(replica: &ReplicaId) -> Key {
+    let mut digits = [0u8; 6];
+    let mut at = digits.len();
+    let mut number = u32::from(replica.index) + 1;
+    while number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    at -= 1;
+    digits[at] = b':';
+    let hash = Sha256::new_with_prefix(replica.name.as_str()).chain_update(&digits[at..]);
+    Key(hash.finalize().into())
+}
+
+/// How far two keys are apart, most significant part first.
+fn distance(a: &Key, b: &Key) -> [u64; 4] {
+    let part = |key: &Key, at: usize| {
+        key.0[at * 8..at * 8 + 8].iter().fold(0, |part, byte| part << 8 | u64::from(*byte))
+    };
+    core::array::from_fn(|at| part(a, at) ^ part(b, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+    use sigmalock_core::Name;
+
+    const LEASE: Span = Span::from_secs(15);
+    const SETTLE: Span = Span::from_secs(1);
+    const HOLD: Span = Span::from_secs(16);
+
+    const fn at(s: u64) -> LocalTime {
+        LocalTime::from_micros(s * 1_000_000)
+    }
+    fn replica(index: u16) -> ReplicaId {
+        ReplicaId { name: Name::new("/a").unwrap(), index }
+    }
+    fn sha(text: &str) -> Key {
+        Key(Sha256::digest(text.as_bytes()).into())
+    }
+    fn peer(id: u64) -> (PeerId, Key) {
+        (PeerId(id), sha(&id.to_string()))
+    }
+    /// Knows peers 1 to `count` since the beginning, and is peer 0.
+    fn swarm(count: u64) -> Placement {
+        let mut placement = Placement::new(PeerId(0), peer(0).1, true, LEASE, SETTLE);
+        for (id, key) in (1..=count).map(peer) {
+            placement.up(id, key, true, at(0));
+        }
+        placement
+    }
+    /// The first replica that peer 0 hosts.
+    fn own(placement: &Placement) -> ReplicaId {
+        (0..999).map(replica).find(|r| placement.host_of(r) == Some(PeerId(0))).unwrap()
+    }
+    fn nothing(_: PeerId) -> HandedOver {
+        HandedOver::Nothing
+    }
+
+    #[test]
+    fn the_key_of_a_replica_is_the_hash_of_its_name_as_people_write_it() {
+        for index in [0, 8, 9, 99, 65_535] {
+            assert_eq!(key_of(&replica(index)), sha(&replica(index).to_string()));
+        }
+    }
+
+    #[test]
+    fn who_leaves_hosts_nothing_and_clients_never_do() {
+        let mut placement = swarm(4);
+        let mine = own(&placement);
+        placement.leave();
+        assert_ne!(placement.host_of(&mine), Some(PeerId(0)));
+        placement.up(PeerId(9), key_of(&mine), false, at(1));
+        assert_ne!(placement.host_of(&mine), Some(PeerId(9)));
+        placement.up(PeerId(9), key_of(&mine), true, at(1));
+        assert_eq!(placement.host_of(&mine), Some(PeerId(9)));
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_waited_for_unless_it_handed_all_over() {
+        let mut placement = swarm(4);
+        let mine = own(&placement);
+        placement.up(PeerId(9), key_of(&mine), true, at(100));
+        placement.down(PeerId(9), at(200), false);
+        let before = |_: PeerId| HandedOver::Mine { from: at(3) };
+        assert_eq!(placement.inherited_until(&mine, &before), at(200) + HOLD);
+        let all = |_: PeerId| HandedOver::Everything { from: at(201) };
+        assert_eq!(placement.inherited_until(&mine, &all), at(201));
+    }
+
+    #[test]
+    fn a_newcomer_waits_for_the_next_closest_to_hand_over() {
+        let mut placement = swarm(1);
+        let mine = own(&placement);
+        assert_eq!(placement.inherited_until(&mine, &nothing), at(0) + HOLD);
+        let handed = |_: PeerId| HandedOver::Mine { from: at(2) };
+        assert_eq!(placement.inherited_until(&mine, &handed), at(2));
+        placement.unsettle(at(5));
+        assert_eq!(placement.inherited_until(&mine, &handed), at(5) + SETTLE);
+        assert_eq!(swarm(0).inherited_until(&mine, &nothing), LocalTime::MIN, "a founder");
+    }
+
+    #[test]
+    fn who_has_not_been_handed_all_cannot_vouch_for_it() {
+        let mut placement = swarm(2);
+        let handed = |_: PeerId| HandedOver::Mine { from: at(2) };
+        assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2));
+        assert_eq!(placement.unsure_until(PeerId(1), &nothing), at(0) + HOLD);
+        placement.down(PeerId(2), at(7), false);
+        assert_eq!(placement.unsure_until(PeerId(1), &handed), at(7) + HOLD);
+        assert_eq!(placement.unsure_until(PeerId(2), &handed), at(2));
+    }
+
+    #[test]
+    fn who_sees_half_of_the_last_hours_hosts_or_fewer_does_not_vote() {
+        let mut placement = swarm(3);
+        placement.down(PeerId(1), at(1), false);
+        assert!(placement.may_vote());
+        placement.down(PeerId(2), at(2), false);
+        assert!(!placement.may_vote(), "two of four");
+        placement.up(PeerId(2), peer(2).1, true, at(3));
+        assert!(placement.may_vote());
+        assert_eq!(placement.settled_at, at(3) + SETTLE, "others may be back unseen");
+        placement.down(PeerId(2), at(4), true);
+        assert!(placement.may_vote(), "two of three: who left does not count");
+        placement.down(PeerId(3), at(5), false);
+        assert!(!placement.may_vote());
+        placement.tick(at(6) + KNOWN_FOR);
+        assert!(placement.may_vote(), "nobody else was seen for an hour");
+    }
+
+    #[test]
+    fn who_starts_alone_among_many_does_not_vote() {
+        let mut placement = swarm(0);
+        for (id, key) in (1..=2).map(peer) {
+            placement.expect(id, key, true, at(1));
+        }
+        assert!(!placement.may_vote(), "one of three");
+        placement.up(PeerId(2), peer(2).1, true, at(2));
+        assert!(placement.may_vote());
+        placement.expect(PeerId(2), peer(2).1, true, at(3));
+        assert!(placement.may_vote(), "it is known to be up");
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_those_gone_longest_make_room() {
+        let mut placement = swarm(PEERS_MAX as u64);
+        placement.up(PeerId(1 << 20), peer(0).1, true, at(1));
+        assert!(!placement.peers.contains_key(&PeerId(1 << 20)), "nobody is gone");
+        placement.down(PeerId(7), at(2), false);
+        placement.down(PeerId(6), at(3), false);
+        placement.up(PeerId(1 << 20), peer(0).1, true, at(4));
+        assert_eq!(placement.peers.len(), PEERS_MAX);
+        assert!(!placement.peers.contains_key(&PeerId(7)));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Change {
+        Up(u64, bool),
+        Down(u64, bool),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        (1u64..7, any::<bool>(), any::<bool>()).prop_map(|(id, up, flag)| {
+            if up { Change::Up(id, flag) } else { Change::Down(id, flag) }
+        })
+    }
+
+    proptest! {
+        /// Against lists of what happened, asked anew each time.
+        #[test]
+        fn a_naive_version_says_the_same(changes in prop::collection::vec(change(), 0..30), handed in 0u64..128) {
+            let mut placement = Placement::new(PeerId(0), peer(0).1, true, LEASE, SETTLE);
+            // (id, hosts, up, changed at, clean), the latest of each peer.
+            let mut facts: Vec<(u64, bool, bool, LocalTime, bool)> = Vec::new();
+            for (second, change) in changes.iter().enumerate() {
+                let now = at(second as u64);
+                match *change {
+                    Change::Up(id, hosts) => {
+                        placement.up(PeerId(id), peer(id).1, hosts, now);
+                        facts.retain(|fact| fact.0 != id);
+                        facts.push((id, hosts, true, now, false));
+                    }
+                    Change::Down(id, clean) => {
+                        placement.down(PeerId(id), now, clean);
+                        for fact in facts.iter_mut().filter(|fact| fact.0 == id && fact.2) {
+                            (fact.2, fact.3, fact.4) = (false, now, clean);
+                        }
+                    }
+                }
+            }
+            let now = at(changes.len() as u64);
+            let hosts: Vec<_> = facts.iter().filter(|fact| fact.1).collect();
+            let far = |id: u64, r: &ReplicaId| {
+                let (a, b) = (peer(id).1.0, sha(&r.to_string()).0);
+                (0..32).map(|i| a[i] ^ b[i]).collect::<Vec<u8>>()
+            };
+            let word = |id: PeerId| if handed & 1 << id.0 != 0 { HandedOver::Mine { from: at(0) } } else { HandedOver::Nothing };
+            for r in (0..9).map(replica) {
+                let mut up: Vec<u64> = hosts.iter().filter(|f| f.2).map(|f| f.0).chain([0]).collect();
+                up.sort_by_key(|id| far(*id, &r));
+                prop_assert_eq!(placement.host_of(&r), Some(PeerId(up[0])));
+                if up[0] != 0 { continue; }
+                let until = placement.inherited_until(&r, &word);
+                for f in hosts.iter().filter(|f| !f.2 && far(f.0, &r) < far(0, &r)) {
+                    prop_assert!(f.3 + HOLD <= now || until >= f.3 + HOLD);
+                }
+                let next = hosts.iter().filter(|f| f.2 && far(f.0, &r) > far(0, &r)).min_by_key(|f| far(f.0, &r));
+                if let Some(f) = next {
+                    let gone_between = hosts.iter().any(|g| !g.2 && far(g.0, &r) > far(0, &r) && far(g.0, &r) < far(f.0, &r));
+                    let covered = handed & 1 << f.0 != 0;
+                    prop_assert!(covered || gone_between || until >= f.3 + HOLD);
+                }
+            }
+            let known = 1 + hosts.iter().filter(|f| f.2 || !f.4).count();
+            let up = 1 + hosts.iter().filter(|f| f.2).count();
+            prop_assert_eq!(placement.may_vote(), 2 * up > known);
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! How replicas move from host to host, where hosting moves.
+//!
+//! Whoever sees a peer appear greets it. The greeted one hands over every replica that is now the
+//! newcomer's, and says when that was all. A replica that is handed off is gone from here, from memory
+//! and disk, before the HAND-OFF is sent; it is sent until it is acknowledged. If the new host goes away
+//! before that, nobody knows whether it has used the vote, so the replica comes back with its queue but
+//! without its vote, and abstains for the longest lease.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use sigmalock_core::{Context, Echo, Lease, LocalTime, PeerId, ReplicaId, Span, Token};
+
+use super::host::{Desk, Host};
+use super::message::{
+    HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, HandedWaiter, Hello, Message,
+};
+use super::neighbours::pace;
+use super::queue::Waiter;
+use super::replica::{End, Owner, Replica};
+use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
+
+/// So many hand-offs are remembered, to tell copies from news. While there are more, none is taken.
+const TAKEN_MAX: usize = 1 << 16;
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Host {
+    pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        if !self.desk.config.open || self.desk.config.client_only {
+            return;
+        }
+        let Some(neighbour) = self.desk.neighbours.meet(peer) else { return };
+        neighbour.begin(cx.now());
+        self.greet(cx, peer);
+        self.route_to(cx, peer);
+        self.reconsider_all(cx);
+    }
+
+    pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        if !self.desk.config.open {
+            return;
+        }
+        self.void(cx, peer);
+        if let Some(neighbour) = self.desk.neighbours.get_mut(peer) {
+            (neighbour.up, neighbour.hello) = (false, None);
+        }
+        if !cx.may_vote() {
+            // Cut off, or asleep: the others may go on without this host.
+            self.replicas.values_mut().for_each(Replica::lose_certainty);
+        }
+    }
+
+    /// Everything goes to whoever hosts it when this peer is gone.
+    pub(super) fn on_leave(&mut self, cx: Cx<'_, '_>) {
+        if !self.desk.config.open {
+            return;
+        }
+        self.desk.leaving = true;
+        for id in self.replicas.keys().cloned().collect::<Vec<_>>() {
+            self.route(cx, id);
+        }
+        for peer in self.desk.neighbours.ids() {
+            self.pump(cx, peer);
+        }
+    }
+
+    pub(super) fn on_hello(&mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello) {
+        if !self.desk.config.open {
+            return cx.note(Note::Malformed);
+        }
+        let Some(neighbour) = self.desk.neighbours.meet(from) else { return };
+        let before = neighbour.hello;
+        if before.is_some_and(|known| known.life == hello.life && known.sent >= hello.sent) {
+            return;
+        }
+        let reborn = before.is_some_and(|known| known.life != hello.life);
+        neighbour.hello = Some(hello);
+        if reborn {
+            self.void(cx, from);
+        }
+        self.route_to(cx, from);
+    }
+
+    pub(super) fn on_handed_over(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello, floor: Token, unsure: Span,
+        leaving: bool,
+    ) {
+        let (now, life) = (cx.now(), self.desk.incarnation);
+        let Some(neighbour) = self.desk.neighbours.get_mut(from) else { return };
+        if hello.life != life || hello.sent < neighbour.since || hello.sent > now {
+            return cx.note(Note::StaleResponse);
+        }
+        neighbour.hears(now + unsure, leaving);
+        self.raise_floor(cx, floor);
+        self.reconsider_all(cx);
+        for peer in self.desk.neighbours.ids() {
+            self.tell_if_surer(cx, peer);
+        }
+    }
+
+    pub(super) fn on_hand_off(&mut self, cx: Cx<'_, '_>, from: PeerId, hand_off: &HandOff) {
+        let config = &self.desk.config;
+        let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
+        let wants = wants.chain(hand_off.owner.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
+        let sane = config.open
+            && usize::from(hand_off.replica.index) < config.quorum.n()
+            && hand_off.waiters.len() <= HANDED_WAITERS_MAX
+            && wants.into_iter().all(|ttl| ttl > Span::ZERO && ttl <= config.lease_max);
+        if !sane {
+            return cx.note(Note::Malformed);
+        }
+        if hand_off.to != self.desk.incarnation {
+            return cx.note(Note::StaleResponse);
+        }
+        let now = cx.now();
+        let until = now + config.flight_max + config.retry_max * 2;
+        let id = &hand_off.replica;
+        if !self.taken.contains_key(&hand_off.id) {
+            self.taken.retain(|_, until| *until > now);
+            if self.taken.len() >= TAKEN_MAX || !self.make(cx, id) {
+                return cx.note(Note::TooManyReplicas);
+            }
+            let Some(replica) = self.replicas.get_mut(id) else { return };
+            cx.note(Note::TakenOver);
+            self.desk.vouch(cx);
+            replica.adopt(&mut self.desk, cx, hand_off);
+            replica.touch(&self.desk, cx);
+        }
+        // Copies come for as long as the sender has not heard of this.
+        self.taken.insert(hand_off.id, until);
+        cx.send(from, Message::Taken { id: hand_off.id, replica: id.clone() });
+        if let Some(replica) = self.replicas.get_mut(id) {
+            replica.reconsider(&mut self.desk, cx);
+        }
+        self.route(cx, id.clone());
+    }
+
+    pub(super) fn on_taken(&mut self, cx: Cx<'_, '_>, from: PeerId, id: HandOffId, of: &ReplicaId) {
+        let Some(neighbour) = self.desk.neighbours.get_mut(from) else { return };
+        if neighbour.under_way.get(of).is_some_and(|hand_off| hand_off.id == id) {
+            neighbour.under_way.remove(of);
+            neighbour.tries = 0;
+            self.pump(cx, from);
+        }
+    }
+
+    /// Says again what was not answered: the greeting, and what was handed off.
+    pub(super) fn on_neighbour_timer(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let now = cx.now();
+        let resumes = self.desk.breaks(Mutant::ResumesByTimeout);
+        let Some(neighbour) = self.desk.neighbours.get_mut(peer).filter(|n| n.up) else { return };
+        neighbour.tries = neighbour.tries.saturating_add(1);
+        let again: Vec<Box<HandOff>> = neighbour.under_way.values().cloned().collect();
+        let greet =
+            neighbour.owes_word() && now.since(neighbour.since) < self.desk.config.lease_max * 2;
+        if resumes {
+            neighbour.under_way.clear();
+            again.iter().for_each(|hand_off| self.resume(cx, hand_off));
+            return;
+        }
+        let idle = again.is_empty();
+        for hand_off in again {
+            cx.send(peer, Message::HandOff(hand_off));
+        }
+        if greet {
+            self.greet(cx, peer);
+        } else if !idle {
+            self.remind(cx, peer);
+        }
+    }
+
+    fn greet(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let hello = Hello { life: self.desk.incarnation, sent: cx.now() };
+        cx.send(peer, Message::Hello(hello));
+        self.remind(cx, peer);
+    }
+
+    fn remind(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        let config = &self.desk.config;
+        let tries = self.desk.neighbours.get(peer).map_or(0, |neighbour| neighbour.tries);
+        let pause = pace(config.round_trip_worst, tries, config.retry_max);
+        cx.set_timer(Timer::Neighbour(peer), cx.now() + pause);
+    }
+
+    /// Finds all that is this peer's to host, and begins to hand it over.
+    fn route_to(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let Some(neighbour) = self.desk.neighbours.get_mut(peer) else { return };
+        if neighbour.life().is_none() {
+            return;
+        }
+        let theirs = |(id, replica): &(&ReplicaId, &Replica)| {
+            !replica.stubborn && cx.host_of(id) == Some(peer)
+        };
+        neighbour.waiting = self.replicas.iter().filter(theirs).map(|(id, _)| id.clone()).collect();
+        self.pump(cx, peer);
+    }
+
+    /// Has a replica handed over if it is somebody else's to host.
+    fn route(&mut self, cx: Cx<'_, '_>, id: ReplicaId) {
+        let host = cx.host_of(&id).filter(|host| *host != self.desk.me);
+        let stubborn = self.replicas.get(&id).is_none_or(|replica| replica.stubborn);
+        if let Some(host) = host
+            && !stubborn
+            && let Some(neighbour) = self.desk.neighbours.get_mut(host)
+            && neighbour.life().is_some()
+        {
+            if !neighbour.waiting.contains(&id) {
+                neighbour.waiting.push(id);
+            }
+            self.pump(cx, host);
+        }
+    }
+
+    /// Hands over what waits to be, as far as there is room, and says when that was all.
+    fn pump(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        while let Some(neighbour) = self.desk.neighbours.get_mut(peer)
+            && let Some(to) = neighbour.life()
+            && let Some(id) = neighbour.next()
+        {
+            self.hand_off(cx, &id, peer, to);
+        }
+        self.say_handed_over(cx, peer);
+    }
+
+    fn hand_off(
+        &mut self, cx: Cx<'_, '_>, id: &ReplicaId, peer: PeerId, to: sigmalock_core::Incarnation,
+    ) {
+        let Some(mut replica) = self.replicas.remove(id) else { return };
+        cx.note(Note::HandedOff);
+        cx.cancel_timer(Timer::Replica(id.clone()));
+        self.desk.hand_offs += 1;
+        let number = HandOffId { life: self.desk.incarnation, number: self.desk.hand_offs };
+        let mut hand_off = replica.hand_off(&mut self.desk, cx, number, to);
+        self.raise_floor(cx, replica.highest_token());
+        if self.desk.breaks(Mutant::VotesAfterHandingOff) {
+            (replica.stubborn, replica.alarm) = (true, crate::parts::Alarm::new());
+            replica.touch(&self.desk, cx);
+            self.replicas.insert(id.clone(), replica);
+        } else {
+            replica.erase(&self.desk, cx);
+        }
+        if self.desk.breaks(Mutant::HandsOffWithoutTheVote) {
+            hand_off.owner = None;
+        }
+        let hand_off = Box::new(hand_off);
+        cx.send(peer, Message::HandOff(hand_off.clone()));
+        if let Some(neighbour) = self.desk.neighbours.get_mut(peer) {
+            neighbour.under_way.insert(id.clone(), hand_off);
+        }
+        self.remind(cx, peer);
+    }
+
+    /// Answers a greeting, if all that is to be handed over has been.
+    fn say_handed_over(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let Desk { neighbours, floor, leaving, .. } = &mut self.desk;
+        let unsure_until = cx.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
+        let Some(neighbour) = neighbours.get_mut(peer).filter(|n| n.up && n.has_all()) else {
+            return;
+        };
+        if let Some(hello) = neighbour.hello {
+            neighbour.told = unsure_until;
+            let unsure = unsure_until.since(cx.now());
+            let (floor, leaving) = (*floor, *leaving);
+            cx.send(peer, Message::HandedOver { hello, floor, unsure, leaving });
+        }
+    }
+
+    /// Somebody was told that this peer cannot vouch for others until some time, which has come sooner.
+    fn tell_if_surer(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let neighbours = &self.desk.neighbours;
+        let told = neighbours.get(peer).map_or(LocalTime::MIN, |neighbour| neighbour.told);
+        let unsure_until = |peer| cx.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
+        if told > cx.now() && unsure_until(peer) < told {
+            self.say_handed_over(cx, peer);
+        }
+    }
+
+    /// A peer is gone, or has lost its memory of this session. What was on the way to it may have been
+    /// used, or not: nobody can tell any more.
+    fn void(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        let Some(neighbour) = self.desk.neighbours.get_mut(peer) else { return };
+        let under_way = core::mem::take(&mut neighbour.under_way);
+        let waiting = core::mem::take(&mut neighbour.waiting);
+        for (id, hand_off) in under_way {
+            if !self.make(cx, &id) {
+                continue;
+            }
+            if let Some(replica) = self.replicas.get_mut(&id) {
+                replica.come_back(&self.desk, cx, &hand_off);
+                replica.touch(&self.desk, cx);
+                replica.reconsider(&mut self.desk, cx);
+            }
+            self.route(cx, id);
+        }
+        for id in waiting {
+            if let Some(replica) = self.replicas.get_mut(&id) {
+                // It may have been tired of waiting, and begun to vote.
+                replica.lose_certainty();
+            }
+            self.route(cx, id);
+        }
+    }
+
+    /// What a mutant does about a hand-off that is not acknowledged.
+    fn resume(&mut self, cx: Cx<'_, '_>, hand_off: &HandOff) {
+        if self.make(cx, &hand_off.replica)
+            && let Some(replica) = self.replicas.get_mut(&hand_off.replica)
+        {
+            replica.stubborn = true;
+            replica.adopt(&mut self.desk, cx, hand_off);
+            replica.touch(&self.desk, cx);
+            replica.reconsider(&mut self.desk, cx);
+        }
+    }
+
+    /// Something has changed that may let replicas vote.
+    fn reconsider_all(&mut self, cx: Cx<'_, '_>) {
+        for replica in self.replicas.values_mut() {
+            replica.reconsider(&mut self.desk, cx);
+        }
+    }
+
+    fn raise_floor(&mut self, cx: Cx<'_, '_>, floor: Token) {
+        if floor > self.desk.floor {
+            self.desk.floor = floor;
+            if self.desk.config.durable && self.desk.disk_vouches {
+                cx.persist(DurableKey::Floor, Some(Durable::Floor(floor)));
+            }
+        }
+    }
+}
+
+impl Replica {
+    /// As it goes to its next host. It is frozen: from here on this host must not use it.
+    fn hand_off(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, id: HandOffId, to: sigmalock_core::Incarnation,
+    ) -> HandOff {
+        let now = cx.now();
+        if self.owner.as_ref().is_some_and(|owner| owner.lease_end(desk) <= now) {
+            self.vacate(End::Lapsed);
+        }
+        let owner = self.owner.as_ref().map(|owner| HandedVote {
+            ticket: owner.ticket,
+            ttl: owner.ttl,
+            vote: owner.vote,
+            sent: owner.echo.sent,
+            sealed: owner.sealed,
+        });
+        HandOff {
+            id,
+            to,
+            replica: self.id.clone(),
+            sure: self.sure,
+            owner,
+            waiters: self.queue.handed().take(HANDED_WAITERS_MAX).collect(),
+            tokens: self.tokens,
+            abstains_for: desk.abstain_until.max(self.abstain_until).since(now),
+        }
+    }
+
+    /// Somebody else may have hosted it, or may be doing so.
+    fn lose_certainty(&mut self) {
+        if !self.stubborn {
+            self.sure = false;
+            self.tokens.doubt();
+            self.dirty = true;
+        }
+    }
+
+    /// Gone from the disk as well: a later life has no claim to it.
+    fn erase(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        if desk.config.durable {
+            cx.persist(DurableKey::Replica(self.id.clone()), None);
+            for ticket in self.queue.tickets() {
+                cx.persist(DurableKey::Waiter { replica: self.id.clone(), ticket }, None);
+            }
+        }
+    }
+
+    /// Becomes what another host had. Its vote is good for a full lease from now: nobody knows how much of
+    /// it is left. What was heard of a request there is a true echo here too: this clock reads now, and
+    /// the message was sent before.
+    fn adopt(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, handed: &HandOff) {
+        let now = cx.now();
+        self.tokens.adopt(handed.tokens, self.sure);
+        if let Some(vote) = &handed.owner {
+            self.adopt_vote(desk, now, vote);
+        }
+        if !self.sure {
+            self.abstain_until = self.abstain_until.max(now + handed.abstains_for);
+            self.sure = handed.sure;
+        }
+        self.adopt_waiters(desk, now, &handed.waiters);
+        self.dirty = true;
+        self.save(desk, cx);
+    }
+
+    fn adopt_vote(&mut self, desk: &Desk, now: LocalTime, handed: &HandedVote) {
+        let &HandedVote { ticket, ttl, mut vote, sent, sealed } = handed;
+        let lease_ttl =
+            if desk.breaks(Mutant::AdoptsBriefly) { vote.lease.ttl / 4 } else { vote.lease.ttl };
+        vote.lease = Lease { given: now.stamp(), ttl: lease_ttl };
+        let own = self.owner.as_ref().filter(|own| own.ticket != ticket);
+        let keeps_own = self.sure && own.is_some();
+        if let Some(own) = own {
+            // Two hosts have voted, for two requests. There is nothing to be done about that but not to
+            // vote for a third before both votes have run out.
+            let theirs = now + vote.lease.ttl;
+            self.abstain_until = self.abstain_until.max(own.lease_end(desk).max(theirs));
+        }
+        if keeps_own || self.tombstones.contains(&ticket.request) {
+            self.tokens.proposal_spent(vote.proposal);
+            return;
+        }
+        self.vacate(End::Lapsed);
+        self.queue.remove(&ticket);
+        self.owner = Some(Owner {
+            ticket,
+            ttl,
+            vote,
+            echo: Echo { sent, heard: now.stamp() },
+            since: now,
+            sealed,
+            recalled_at: None,
+        });
+    }
+
+    fn adopt_waiters(&mut self, desk: &Desk, now: LocalTime, waiters: &[HandedWaiter]) {
+        let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
+        for &HandedWaiter { ticket, ttl, sent } in waiters {
+            let owns = self.owner.as_ref().is_some_and(|owner| owner.ticket == ticket);
+            if owns || self.tombstones.contains(&ticket.request) {
+                continue;
+            }
+            let echo = Echo { sent, heard: now.stamp() };
+            let waiter = Waiter { ticket, ttl, echo, expires };
+            self.queue.insert(waiter, desk.config.limits.queue_len_max);
+        }
+    }
+
+    /// What comes back of a replica whose new host went away without a word.
+    fn come_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, handed: &HandOff) {
+        let now = cx.now();
+        self.tokens.adopt(handed.tokens, false);
+        if let Some(owner) = &handed.owner {
+            self.tokens.proposal_spent(owner.vote.proposal);
+        }
+        self.tokens.doubt();
+        let abstains_for = handed.abstains_for.max(desk.config.lease_max);
+        (self.sure, self.abstain_until) = (false, now + abstains_for);
+        self.adopt_waiters(desk, now, &handed.waiters);
+        self.dirty = true;
+        self.save(desk, cx);
+    }
+}
