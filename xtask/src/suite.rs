@@ -10,6 +10,8 @@ use crate::step::{Step, run_all};
 const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
 /// How many seeds at each.
 const SEEDS: u32 = 10_000;
+/// How many with agents.
+const AGENT_SEEDS: u32 = 2_000;
 
 /// Everything, in the order in which it is quickest to fail.
 ///
@@ -39,6 +41,12 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 format!("torture {n}/{m}"),
                 format!(
                     "cargo run --release --quiet -- lab torture --protocol all --n {n} --m {m} --seeds 0..{SEEDS}"
+                ),
+            ));
+            steps.push(Step::new(
+                format!("torture {n}/{m} with agents"),
+                format!(
+                    "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{AGENT_SEEDS}"
                 ),
             ));
         }

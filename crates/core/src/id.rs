@@ -83,7 +83,12 @@ impl Token {
     /// The next token.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+        self.plus(1)
+    }
+    /// The token so many further on.
+    #[must_use]
+    pub const fn plus(self, more: u64) -> Self {
+        Self(self.0.saturating_add(more))
     }
 }
 

@@ -30,6 +30,8 @@ pub use name::{Name, NameError};
 pub use protocol::{
     Birth, Context, Effect, HandedOver, Input, Message, Protocol, Surroundings, View,
 };
-pub use report::{HolderReport, Inspect, LocalReport, OwnerReport, ReplicaReport, VotesReport};
+pub use report::{
+    HolderReport, Inspect, LocalReport, OwnerReport, ReplicaReport, VotesReport, WAITERS_SHOWN_MAX,
+};
 pub use time::{LocalTime, Span, Stamp, WallTime};
 pub use timers::Timers;

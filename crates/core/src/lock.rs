@@ -24,9 +24,10 @@ pub enum LockRequest {
         /// The call that is waiting.
         call: CallId,
     },
-    /// Whoever of this peer's users is inside must leave: an operator's wish. That user is told `Lost`
-    /// and the lock goes to the next. Answered by `Released`, or by `Refused(UnknownCall)` if none of
-    /// this peer's users is inside.
+    /// Whoever of this peer's users is inside must leave: an operator's wish. That user is told `Lost`,
+    /// and its right is no longer renewed. It may need a moment to leave, so the lock goes to the next
+    /// when the user's own `Release` comes, or at its deadline. Answered at once: by `Released`, which
+    /// means that the user was told, or by `Refused(UnknownCall)` if none of this peer's users is inside.
     Evict {
         /// Which lock.
         name: Name,

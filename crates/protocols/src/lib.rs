@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+pub mod agent;
 pub mod catalogue;
 pub mod parts;
 pub mod sigma;

@@ -431,10 +431,10 @@ fn the_first_in_the_queue_asks_again_soon_however_long_the_owner_stays() {
         let renewed = Ask { sent: host.now, ..ask(10) };
         host.hear(PeerId(10), Message::Request(renewed));
     }
-    let Answer::Queued { owner: Some(owner), wait } = host.request(11) else {
+    let Answer::Queued { owner: Some(owner), ahead, wait, .. } = host.request(11) else {
         panic!("not queued")
     };
-    assert_eq!(owner, ticket(10), "the same owner for an hour");
+    assert_eq!((owner, ahead), (ticket(10), 1), "the same owner for an hour");
     assert!(wait <= Span::from_secs(10), "{wait}");
 }
 
@@ -534,7 +534,12 @@ fn any_message() -> impl Strategy<Value = Message> {
                     let answer = if kind == 7 {
                         Answer::Yours { vote, asked: flag }
                     } else {
-                        Answer::Queued { owner: flag.then_some(ticket), wait: ttl }
+                        Answer::Queued {
+                            owner: flag.then_some(ticket),
+                            ahead: 1,
+                            turn: ttl,
+                            wait: ttl,
+                        }
                     };
                     let clock = ticket.order;
                     Message::Response(Response {

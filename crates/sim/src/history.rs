@@ -43,6 +43,8 @@ pub enum What {
         name: Name,
         /// Whether it waits for ever.
         forever: bool,
+        /// If it waits for a time: the true instant at which its own clock shows the end of it.
+        until: Option<TrueTime>,
     },
     /// It was let in.
     Granted {

@@ -17,6 +17,7 @@ mod journal;
 pub mod lab;
 pub mod latency;
 pub mod measure;
+pub mod mutant;
 pub mod network;
 mod notes;
 pub mod oracles;

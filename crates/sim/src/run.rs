@@ -98,8 +98,9 @@ impl RunConfig {
     #[must_use]
     pub fn setting(&self, queues: bool) -> Setting {
         let work = &self.workload;
-        let strange =
-            [work.crash, work.sleep, work.overstay].iter().any(|habit| habit.probability > 0.0);
+        let strange = [work.crash, work.sleep, work.overstay, work.evict]
+            .iter()
+            .any(|habit| habit.probability > 0.0);
         let faulty = strange
             || self.network.loss > 0.0
             || !self.faults.is_empty()
@@ -111,6 +112,7 @@ impl RunConfig {
             one_way_worst: self.network.latency.worst(),
             faulty,
             queues,
+            entries_per_grant: None,
             patience_after_heal: self.patience_after_heal,
         }
     }

@@ -20,15 +20,19 @@
 //! replicas N, quorum M                                     [, waits D | , tries]
 //! latency SPEC                                  at T X leaves|cancels|writes NAME
 //! durable                                       at T X crashes|restarts|restarts empty|forgets
-//! link X -> Y takes D                           at T X sleeps D
+//! agents, K entries per grant                   at T X sleeps D
+//! link X -> Y takes D
 //! nth K [from X] [to Y] is lost|takes D|repeats after D       (1st, 2nd, … or every)
 //! end at T
 //! ```
+//!
+//! With agents, who asks again before it has left does so for another of its users: `anna (2)` is the user
+//! that made anna's second call.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use sigmalock_core::{Name, Patience, PeerId, Span};
+use sigmalock_core::{Name, Patience, PeerId, RequestId, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
@@ -103,6 +107,7 @@ struct Draft {
     quorum: Option<Quorum>,
     latency: Option<crate::latency::Latency>,
     durable: bool,
+    entries_per_grant: Option<u64>,
     script: Script,
     end: Option<Span>,
     cast: Cast,
@@ -118,6 +123,7 @@ impl Scenario {
             quorum: None,
             latency: None,
             durable: false,
+            entries_per_grant: None,
             script: Script::default(),
             end: None,
             cast: Cast::default(),
@@ -138,7 +144,11 @@ impl Scenario {
     #[must_use]
     pub fn run(&self) -> (Vec<String>, Vec<Violation>) {
         let mut oracles = self.subject.oracles(&self.config);
-        let mut teller = Teller { cast: &self.cast, lines: Vec::new() };
+        let mut teller = Teller {
+            cast: &self.cast,
+            several_users: self.subject.entries_per_grant.is_some(),
+            lines: Vec::new(),
+        };
         let outcome = self.subject.run_watched(&self.config, &mut oracles, &mut teller);
         (teller.lines, outcome.violations)
     }
@@ -163,6 +173,9 @@ impl Draft {
             }
             ["latency", latency] => self.latency = Some(latency.parse().map_err(say)?),
             ["durable"] => self.durable = true,
+            ["agents,", entries, "entries", "per", "grant"] => {
+                self.entries_per_grant = Some(entries.parse().map_err(say)?);
+            }
             ["link", from, "->", to, "takes", delay] => {
                 let (from, to) = (self.cast.id(from), self.cast.id(to));
                 self.script.links.push(Link { from, to, delay: span(delay)? });
@@ -229,6 +242,7 @@ impl Draft {
         let name = self.names.first().ok_or("nobody asks for anything")?.clone();
         let network = Network::perfect(latency);
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
+        subject.entries_per_grant = self.entries_per_grant;
         subject.tuning = Tuning { durable: self.durable, ..Tuning::default() };
         let mut workload = Workload::new(name, Arrivals::Scripted);
         workload.names = self.names;
@@ -267,6 +281,8 @@ fn say(error: impl Display) -> String {
 /// Tells a run in lines that a reader enjoys.
 struct Teller<'a> {
     cast: &'a Cast,
+    /// Whether it takes more than the peer to say who somebody is.
+    several_users: bool,
     lines: Vec<String>,
 }
 
@@ -304,8 +320,11 @@ impl Watch for Teller<'_> {
         self.line(at, format_args!("*** {}", text.trim_end()));
     }
     fn on_record(&mut self, record: &Record) {
-        let cast = self.cast;
-        let who = |request: &sigmalock_core::RequestId| cast.name(request.client);
+        let (cast, several_users) = (self.cast, self.several_users);
+        let who = |request: &RequestId| match cast.name(request.client) {
+            name if several_users => format!("{name} ({})", request.call.0),
+            name => name,
+        };
         let text = match &record.what {
             What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
             What::Granted { request, token: Some(token), until } => {

@@ -3,15 +3,18 @@
 use std::str::FromStr;
 
 use sigmalock_core::{PeerId, Span};
+use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Mutant, Sigma};
+use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_protocols::strawman::{self, Strawman};
 
+use crate::mutant::Mutant;
 use crate::network::Network;
-use crate::oracles::{self, Oracle};
+use crate::oracles::{self, Oracle, Setting};
 use crate::run::{Outcome, RunConfig, run_watched};
 use crate::watch::{Blind, Watch};
+use crate::world::LockProtocol;
 
 /// A protocol, as which variant, how large, and perhaps broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Subject {
     pub variant: Variant,
     /// Which rule is broken on purpose; only the shipped Sigma has mutants.
     pub mutant: Option<Mutant>,
+    /// If every peer has an agent: how many of its users are let in under one grant.
+    pub entries_per_grant: Option<u64>,
     /// m of n.
     pub quorum: Quorum,
     /// The numbers it goes by.
@@ -96,14 +101,15 @@ pub enum SubjectError {
 }
 
 fn mutant_names() -> String {
-    Mutant::ALL.iter().map(|mutant| mutant.as_str()).collect::<Vec<_>>().join(", ")
+    Mutant::all().map(Mutant::as_str).collect::<Vec<_>>().join(", ")
 }
 
 impl Subject {
     /// A healthy subject with the default numbers.
     #[must_use]
     pub fn new(protocol: ProtocolName, variant: Variant, quorum: Quorum) -> Self {
-        Self { protocol, variant, mutant: None, quorum, tuning: Tuning::default() }
+        let tuning = Tuning::default();
+        Self { protocol, variant, mutant: None, entries_per_grant: None, quorum, tuning }
     }
 
     /// The same, broken on purpose.
@@ -121,7 +127,8 @@ impl Subject {
     #[must_use]
     pub fn oracles(&self, config: &RunConfig) -> Vec<Box<dyn Oracle>> {
         let queues = (self.protocol, self.variant) == (ProtocolName::Sigma, Variant::Shipped);
-        oracles::all(config.setting(queues))
+        let entries_per_grant = self.entries_per_grant;
+        oracles::all(Setting { entries_per_grant, ..config.setting(queues) })
     }
 
     /// Runs it.
@@ -142,17 +149,30 @@ impl Subject {
                     let client_only = me.0 >= hosts;
                     Sigma::new(me, sigma::Config { client_only, ..sigma.clone() })
                 };
-                run_watched(config, make, oracles, watch)
+                self.run_as(config, make, oracles, watch)
             }
             (ProtocolName::Sigma, Variant::Literal) => {
                 let literal = self.literal();
-                run_watched(config, |me| Literal::new(me, literal.clone()), oracles, watch)
+                self.run_as(config, |me| Literal::new(me, literal.clone()), oracles, watch)
             }
             (ProtocolName::Strawman, _) => {
                 let strawman = self.strawman();
-                run_watched(config, |me| Strawman::new(me, strawman.clone()), oracles, watch)
+                self.run_as(config, |me| Strawman::new(me, strawman.clone()), oracles, watch)
             }
         }
+    }
+
+    /// With agents before it, if there are any.
+    fn run_as<P: LockProtocol>(
+        &self, config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
+        watch: &mut impl Watch,
+    ) -> Outcome {
+        let Some(entries_per_grant) = self.entries_per_grant else {
+            return run_watched(config, make, oracles, watch);
+        };
+        let mutant = self.mutant.and_then(Mutant::of_agent);
+        let agent = agent::Config { mutant, ..agent::Config::new(entries_per_grant) };
+        run_watched(config, |me| Agent::new(make(me), agent.clone()), oracles, watch)
     }
 
     fn sigma(&self) -> sigma::Config {
@@ -165,7 +185,8 @@ impl Subject {
             round_trip_worst,
             flight_max,
             durable,
-            mutant: self.mutant,
+            tokens_per_grant: self.entries_per_grant.unwrap_or(1),
+            mutant: self.mutant.and_then(Mutant::of_sigma),
             ..sigma::Config::new(self.quorum)
         }
     }
@@ -196,12 +217,12 @@ mod tests {
         let quorum = Quorum::new(3, 2).unwrap();
         let subject = |protocol, variant| Subject::new(protocol, variant, quorum);
         let shipped = subject(ProtocolName::Sigma, Variant::Shipped);
-        for mutant in Mutant::ALL {
+        for mutant in Mutant::all() {
             let broken = shipped.with_mutant(mutant.as_str()).unwrap();
-            assert_eq!(broken.mutant, Some(*mutant));
+            assert_eq!(broken.mutant, Some(mutant));
         }
         let sentence = shipped.with_mutant("nonsense").unwrap_err().to_string();
-        assert!(Mutant::ALL.iter().all(|mutant| sentence.contains(mutant.as_str())));
+        assert!(Mutant::all().all(|mutant| sentence.contains(mutant.as_str())));
         assert!(subject(ProtocolName::Sigma, Variant::Literal).with_mutant("x").is_err());
         assert!(subject(ProtocolName::Strawman, Variant::Shipped).with_mutant("x").is_err());
     }

@@ -58,6 +58,8 @@ pub(crate) enum Deed {
     AskKindly,
     Cancel,
     Leave,
+    /// Not its own wish.
+    Evict,
     Sleep,
     Crash,
 }
@@ -136,6 +138,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             }
             Deed::Cancel => self.cancel(event.user),
             Deed::Leave => self.leave(event.user),
+            Deed::Evict => self.evict(event.user),
             Deed::Sleep => self.sleep_for_a_while(index),
             Deed::Crash => self.crash_for_a_while(index),
         }
@@ -168,7 +171,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.users.busy += 1;
         let name = self.users.names[name].clone();
         let forever = errand.patience == Patience::Forever;
-        self.record(What::Asked { request, name: name.clone(), forever });
+        let clock = &self.peers[index].clocks.clock;
+        let until = match errand.patience {
+            Patience::For(span) => Some(clock.when(clock.read(self.now) + span)),
+            Patience::Try | Patience::Forever => None,
+        };
+        self.record(What::Asked { request, name: name.clone(), forever, until });
         if let Some(after) = errand.cancel_after {
             self.schedule(user, after, Deed::Cancel);
         }
@@ -190,6 +198,16 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if let Some(Session { phase: Phase::Waiting, request, .. }) = user.session {
             let id = self.peers[index].next_call();
             self.request(index, id, LockRequest::Cancel { call: request.call });
+        }
+    }
+
+    fn evict(&mut self, user: u32) {
+        let user = &self.users.list[user as usize];
+        let index = user.peer as usize;
+        if let Some(Session { phase: Phase::Inside(_), name, .. }) = user.session {
+            let name = self.users.names[name].clone();
+            let id = self.peers[index].next_call();
+            self.request(index, id, LockRequest::Evict { name });
         }
     }
 
@@ -243,6 +261,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.write(user);
         if let Some(after) = errand.inside {
             self.schedule(user, after, Deed::Leave);
+        }
+        if let Some(after) = errand.evict_after {
+            self.schedule(user, after, Deed::Evict);
         }
         if let (Some(after), false) = (errand.crash_after, self.healed) {
             self.schedule(user, after, Deed::Crash);

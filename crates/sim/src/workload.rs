@@ -118,6 +118,8 @@ pub struct Workload {
     pub arrivals: Arrivals,
     /// Whether clients live on the peers that host replicas instead of on peers of their own.
     pub clients_on_hosts: bool,
+    /// How many clients share a peer.
+    pub clients_per_peer: usize,
     /// The leases they ask for.
     pub ttl: Length,
     /// How long they stay inside.
@@ -128,6 +130,8 @@ pub struct Workload {
     pub cancel: Habit,
     /// Holders that do not listen when their lock is lost, and write once more so much later.
     pub overstay: Habit,
+    /// Holders that an operator wants out, so long after they entered.
+    pub evict: Habit,
     /// Clients whose peer stands still, so long after they asked, whatever they do then.
     pub sleep: Habit,
     /// For how long.
@@ -146,11 +150,13 @@ impl Workload {
             names: vec![name],
             arrivals,
             clients_on_hosts: false,
+            clients_per_peer: 1,
             ttl: Length::Constant(Span::from_secs(10)),
             inside: Length::ZERO,
             patience: PatienceMix::FOREVER,
             cancel: Habit::NEVER,
             overstay: Habit::NEVER,
+            evict: Habit::NEVER,
             sleep: Habit::NEVER,
             asleep: Length::ZERO,
             crash: Habit::NEVER,
@@ -168,6 +174,7 @@ impl Workload {
             errand.overstay = self.overstay.draw(rng);
             errand.sleep_after = self.sleep.draw(rng);
             errand.crash_after = self.crash.draw(rng);
+            errand.evict_after = self.evict.draw(rng);
         }
         errand
     }
@@ -190,6 +197,8 @@ pub struct Errand {
     pub sleep_after: Option<Span>,
     /// Its peer crashes so long after it entered, if it is still inside.
     pub crash_after: Option<Span>,
+    /// An operator wants it out so long after it entered.
+    pub evict_after: Option<Span>,
 }
 
 impl Errand {
@@ -204,6 +213,7 @@ impl Errand {
             overstay: None,
             sleep_after: None,
             crash_after: None,
+            evict_after: None,
         }
     }
 }

@@ -1,25 +1,24 @@
-//! Every oracle is awake: for each rule of Sigma that can be broken on purpose, the oracle whose
+//! Every oracle is awake: for each rule of Sigma and of its agents that can be broken on purpose, the oracle whose
 //! business it is objects within 1,000 seeds, where the healthy protocol gets through.
 
 use std::collections::BTreeSet;
 
-use sigmalock_protocols::sigma::Mutant;
 use sigmalock_sim::lab::mutants::{hunt, oracle_for};
+use sigmalock_sim::mutant::Mutant;
 use sigmalock_sim::oracles;
 
 #[test]
 fn every_mutant_is_caught_by_its_oracle_within_a_thousand_seeds() {
-    let escaped: Vec<&str> = Mutant::ALL
-        .iter()
-        .filter(|mutant| hunt(**mutant, None, 0..1_000, 2).is_none())
-        .map(|mutant| mutant.as_str())
+    let escaped: Vec<&str> = Mutant::all()
+        .filter(|mutant| hunt(*mutant, None, 0..1_000, 2).is_none())
+        .map(Mutant::as_str)
         .collect();
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
 
 #[test]
 fn every_oracle_has_a_mutant() {
-    let proven: BTreeSet<&str> = Mutant::ALL.iter().map(|mutant| oracle_for(*mutant)).collect();
+    let proven: BTreeSet<&str> = Mutant::all().map(oracle_for).collect();
     let all: BTreeSet<&str> = oracles::NAMES.into_iter().collect();
     assert_eq!(proven, all);
 }

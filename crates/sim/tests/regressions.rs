@@ -17,7 +17,7 @@ fn what_once_failed_does_not_fail_again() {
         let quorum = Some(Quorum::new(n, m).unwrap());
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let membership = Membership::Fixed;
-        let victim = Victim { protocol, variant, mutant: None, quorum, membership };
+        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }

@@ -7,8 +7,8 @@ use sigmalock_sim::lab::torture::{Membership, Victim, torture, torture_seed};
 use sigmalock_sim::subject::Subject;
 
 fn victim(protocol: ProtocolName) -> Victim {
-    let membership = Membership::Fixed;
-    Victim { protocol, variant: Variant::Shipped, mutant: None, quorum: None, membership }
+    let (variant, membership) = (Variant::Shipped, Membership::Fixed);
+    Victim { protocol, variant, mutant: None, agents: false, quorum: None, membership }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
-use sigmalock_protocols::sigma::Mutant;
 use sigmalock_sim::lab::mutants::{hunt, oracle_for};
+use sigmalock_sim::mutant::Mutant;
 
 use crate::args::SeedRuns;
 use crate::outcome::{Verdict, after_help};
@@ -47,19 +47,19 @@ impl Mutants {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut out = io::stdout().lock();
         if self.list {
-            Mutant::ALL.iter().try_for_each(|mutant| writeln!(out, "{mutant}"))?;
+            Mutant::all().try_for_each(|mutant| writeln!(out, "{mutant}"))?;
             return Ok(Verdict::Holds);
         }
         let SeedRuns { replicas, seeds, jobs } = &self.runs;
         let quorum = replicas.quorum()?;
-        let progress = Progress::new(Mutant::ALL.len() as u64, "mutants");
+        let progress = Progress::new(Mutant::all().count() as u64, "mutants");
         let mut hunts = Vec::new();
-        for mutant in Mutant::ALL {
+        for mutant in Mutant::all() {
             progress.say(mutant.as_str());
-            let failure = hunt(*mutant, quorum, seeds.clone(), jobs.count());
+            let failure = hunt(mutant, quorum, seeds.clone(), jobs.count());
             hunts.push(Hunt {
                 mutant: mutant.as_str(),
-                oracle: oracle_for(*mutant),
+                oracle: oracle_for(mutant),
                 caught: failure.is_some(),
                 seed: failure.as_ref().map(|failure| failure.seed),
                 replay: failure.map(|failure| failure.replay),

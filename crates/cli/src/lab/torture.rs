@@ -40,6 +40,9 @@ pub(crate) struct Torture {
     /// Break one rule on purpose; `lab mutants --list` says which there are
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
+    /// Give every peer an agent and several users, for whom it is one contender in the swarm
+    #[arg(long)]
+    agents: bool,
     /// Run all seeds, whatever the first ones show; the first 100 that violate something are told
     #[arg(long)]
     keep_going: bool,
@@ -51,6 +54,7 @@ pub(crate) struct Torture {
 const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --seeds 0..10000
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
+  sigmalock lab torture --protocol sigma --agents --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
@@ -96,8 +100,8 @@ impl Torture {
     fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
         let replicas = &self.runs.replicas;
         let quorum = replicas.quorum()?;
-        let (variant, membership) = (self.variant, self.membership);
-        let mut victim = Victim { protocol, variant, mutant: None, quorum, membership };
+        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
+        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
@@ -185,6 +189,7 @@ enum Line<'a> {
         protocol: &'a str,
         variant: &'a str,
         mutant: Option<&'a str>,
+        agents: bool,
         seed: u64,
         replay: &'a str,
         violations: Vec<Objection<'a>>,
@@ -193,6 +198,7 @@ enum Line<'a> {
         protocol: &'a str,
         variant: &'a str,
         mutant: Option<&'a str>,
+        agents: bool,
         n: Option<usize>,
         m: Option<usize>,
         seeds: u64,
@@ -216,6 +222,7 @@ struct Objection<'a> {
 fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
+    let agents = victim.has_agents();
     for Failure { seed, replay, violations } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
@@ -223,13 +230,15 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
             sentence: &v.sentence,
         });
         let violations = violations.collect();
-        let line = Line::Violation { protocol, variant, mutant, seed: *seed, replay, violations };
+        let line =
+            Line::Violation { protocol, variant, mutant, agents, seed: *seed, replay, violations };
         writeln!(out, "{}", serde_json::to_string(&line)?)?;
     }
     let line = Line::Summary {
         protocol,
         variant,
         mutant,
+        agents,
         n: victim.quorum.map(Quorum::n),
         m: victim.quorum.map(Quorum::m),
         seeds: report.seeds,

@@ -36,6 +36,8 @@ pub(super) struct Attempt {
     /// While some votes are held, but not enough, the others are asked again and again.
     pub(super) probe_at: LocalTime,
     probe_period: Span,
+    /// How many are ahead, as the user was last told.
+    told_ahead: Option<u32>,
     pub(super) alarm: Alarm,
 }
 
@@ -82,6 +84,7 @@ impl Attempt {
             seal_at: LocalTime::NEVER,
             probe_at: LocalTime::NEVER,
             probe_period: Span::ZERO,
+            told_ahead: None,
             alarm: Alarm::new(),
         };
         for index in 0..attempt.ballot.len() {
@@ -126,7 +129,11 @@ impl Attempt {
                 }
                 self.on_vote(config, cx, index, echo, vote, asked);
             }
-            Answer::Queued { owner, wait } | Answer::Full { owner, wait } => {
+            Answer::Queued { owner, wait, .. } | Answer::Full { owner, wait } => {
+                seat.place = match answer {
+                    Answer::Queued { ahead, turn, .. } => Some((ahead, turn)),
+                    _ => None,
+                };
                 if owner.is_some() {
                     seat.voting_life = Some(life);
                     self.yield_pause = Span::ZERO;
@@ -139,9 +146,23 @@ impl Attempt {
                 }
                 // The host's advice says when the turn comes; the news of it takes a while longer.
                 self.ask_later(cx, index, wait + self.round_trip * 2);
+                self.tell_place(config, cx);
             }
         }
         self.decide(config, cx)
+    }
+
+    /// Tells the user how many are ahead, if that is news: what the replicas say differs, so the median.
+    fn tell_place(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        if self.only_try || !matches!(self.phase, Phase::Asking) {
+            return;
+        }
+        if let Some((ahead, wait)) = self.ballot.place(config.quorum)
+            && self.told_ahead != Some(ahead)
+        {
+            self.told_ahead = Some(ahead);
+            cx.reply(self.call(), LockReply::Queued { ahead, wait });
+        }
     }
 
     fn on_vote(
@@ -413,6 +434,13 @@ impl Attempt {
         match &mut self.phase {
             Phase::Inside(guard) => guard.lose(cx),
             _ => false,
+        }
+    }
+
+    /// Tells the user to leave; see [`Guard::evict`].
+    pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
+        if let Phase::Inside(guard) = &mut self.phase {
+            guard.evict(cx);
         }
     }
 

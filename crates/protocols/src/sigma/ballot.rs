@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sigmalock_core::{LocalTime, PeerId, Token};
+use sigmalock_core::{LocalTime, PeerId, Span, Token};
 
 use super::message::Ticket;
 use super::seat::{Held, News, Seat};
@@ -111,6 +111,18 @@ impl Ballot {
         }
         let count = self.proposals().filter(|proposal| *proposal == candidate.0).count();
         (count >= config.quorum.m()).then_some(candidate.0)
+    }
+
+    /// How many are ahead and when the turn comes: the median of what is known, if enough is. Where the
+    /// vote is held, the turn has come.
+    pub(super) fn place(&self, quorum: Quorum) -> Option<(u32, Span)> {
+        let place = |seat: &Seat| seat.held().map(|_| (0, Span::ZERO)).or(seat.place);
+        let mut places: Vec<(u32, Span)> = self.seats.iter().filter_map(place).collect();
+        if places.len() < quorum.m() {
+            return None;
+        }
+        let middle = places.len() / 2;
+        Some(*places.select_nth_unstable(middle).1)
     }
 
     /// The m-th latest expiry: until then m votes are this request's.

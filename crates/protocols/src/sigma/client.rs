@@ -96,11 +96,13 @@ impl Client {
                 }
             }
             LockRequest::Evict { name } => {
-                let inside = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
-                let Some(call) = self.attempts.iter().find(inside).map(|(call, _)| *call) else {
+                let inside =
+                    |(_, a): &(&CallId, &mut Attempt)| a.name == name && a.guard().is_some();
+                let Some((&call, attempt)) = self.attempts.iter_mut().find(inside) else {
                     return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
                 };
-                self.finish(cx, call, Some(LockReply::Lost));
+                attempt.evict(cx);
+                self.watch(cx, call);
                 cx.reply(id, LockReply::Released);
             }
         }

@@ -1,6 +1,6 @@
 //! The numbers Sigma goes by.
 
-use sigmalock_core::{Margin, Span};
+use sigmalock_core::{Margin, Span, Token};
 
 use super::mutant::Mutant;
 use crate::parts::Quorum;
@@ -24,6 +24,8 @@ pub struct Config {
     pub retry_max: Span,
     /// What a host takes for the length of a critical section before it has seen any.
     pub service_default: Span,
+    /// How many tokens in a row the winner of one grant may show. The same in the whole swarm.
+    pub tokens_per_grant: u64,
     /// Whether hosting moves as peers come and go; if not, nobody hands anything over.
     pub open: bool,
     /// Whether this peer uses a swarm without hosting anything.
@@ -66,6 +68,7 @@ impl Config {
             flight_max: Span::from_secs(30),
             retry_max: Span::from_secs(10),
             service_default: Span::from_secs(1),
+            tokens_per_grant: 1,
             open: false,
             client_only: false,
             durable: false,
@@ -87,13 +90,28 @@ impl Config {
         self.round_trip_worst * 5 / 2
     }
 
-    /// How long to wait before asking again, with so many ahead: the paper's T_w = T_CS · (P + ½), but
-    /// not all of it. Who asks only when its turn should have come finds out too late that a replica
+    /// The last token of the first block that lies above this one.
+    pub(super) fn block_above(&self, token: Token) -> Token {
+        let tokens = if self.breaks(Mutant::OverlapsBlocks) { 1 } else { self.tokens_per_grant };
+        token.plus(tokens.max(1))
+    }
+
+    /// The first token of the block that ends with this one.
+    pub(super) fn block_start(&self, top: Token) -> Token {
+        Token(top.0.saturating_sub(self.tokens_per_grant.max(1) - 1))
+    }
+
+    /// When the turn comes of a waiter with so many ahead: the paper's T_w = T_CS · (P + ½).
+    pub(super) fn turn_in(&self, service: Span, ahead: u64) -> Span {
+        service * (2 * ahead + 1) / 2
+    }
+
+    /// How long to wait before asking again, with so many ahead: until the turn comes, but not all of
+    /// that. Who asks only when its turn should have come finds out too late that a replica
     /// has forgotten it; who asks at a fixed pace, among thousands, is a nuisance. So at most a quarter
     /// of the time that those ahead will take, each time, and `retry_max` if that is less.
     pub(super) fn ask_again_in(&self, service: Span, ahead: u64) -> Span {
-        let turn = service * (2 * ahead + 1) / 2;
-        turn.min(self.retry_max.max(service * ahead / 4))
+        self.turn_in(service, ahead).min(self.retry_max.max(service * ahead / 4))
     }
 
     /// Whether this build is to break that rule.

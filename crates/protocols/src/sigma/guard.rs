@@ -11,6 +11,7 @@ pub(super) struct Guard {
     ttl: Span,
     /// The user is told to stop so long before the deadline.
     lead: Span,
+    /// The last token of the block that is the user's.
     pub(super) token: Token,
     /// When the right ends, as the user was told.
     pub(super) deadline: LocalTime,
@@ -35,7 +36,8 @@ impl Guard {
         if guard.lost_at() <= renew_at {
             return None;
         }
-        cx.reply(call, LockReply::Granted { token: Some(token), deadline });
+        let first = Some(config.block_start(token));
+        cx.reply(call, LockReply::Granted { token: first, deadline });
         Some(guard)
     }
 
@@ -52,12 +54,20 @@ impl Guard {
     /// The time is up, or nearly: tells the user to stop, once. True at the deadline itself, when the
     /// votes are to be given back; until then the user may still be on its way out.
     pub(super) fn lose(&mut self, cx: Cx<'_, '_>) -> bool {
-        if self.lost_at() <= cx.now() && !self.lost {
+        if self.lost_at() <= cx.now() {
+            self.evict(cx);
+        }
+        self.lost && self.deadline <= cx.now()
+    }
+
+    /// An operator wants the user out: tells it to stop, and renews no more. The votes are given back when
+    /// the user says that it is out, or at the deadline; until then it may be inside.
+    pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
+        if !self.lost {
             self.lost = true;
             self.renew_at = LocalTime::NEVER;
             cx.reply(self.call, LockReply::Lost);
         }
-        self.lost && self.deadline <= cx.now()
     }
 
     /// Tells the user of a later deadline, if renewals have brought one about.

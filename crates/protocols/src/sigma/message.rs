@@ -158,6 +158,10 @@ pub enum Answer {
     Queued {
         /// Who has the vote; `None` while the host abstains.
         owner: Option<Ticket>,
+        /// How many are before you, the owner included.
+        ahead: u32,
+        /// When your turn comes, roughly.
+        turn: Span,
         /// The paper's informed backoff: ask again after this long.
         wait: Span,
     },
@@ -380,7 +384,8 @@ impl sigmalock_core::Message for Message {
                     + 40
                     + match answer {
                         Answer::Yours { .. } => 2 + GRANT + 24,
-                        Answer::Queued { .. } | Answer::Full { .. } => 2 + TICKET + 8,
+                        Answer::Queued { .. } => 2 + TICKET + 20,
+                        Answer::Full { .. } => 2 + TICKET + 8,
                     }
             }
             Self::Recall { replica, .. } => named(replica) + GRANT,

@@ -48,6 +48,10 @@
 //! them all (SEAL). Each of those hosts either is told the token (RENEW, RELEASE) or, when the vote lapses,
 //! takes its proposal for shown. So whoever wins later meets a host that proposes more.
 //!
+//! What is called a token here is the last of a block of `tokens_per_grant`: all of the block lie above
+//! every block before, and all count as shown once one is. The winner's user is given the first; whoever
+//! hands the lock on locally ([`crate::agent`]) shows the others, in order.
+//!
 //! Forgetting would break this. A host that does not remember a name is *amnesiac*: it proposes what its
 //! wall clock says, if that is more. This ends once it knows a token that is higher than all it can have
 //! forgotten: its own proposal, when shown or perhaps shown; or one whose winner had, when it was sealed,
@@ -92,7 +96,7 @@ use sigmalock_core::{
 pub use config::{Config, Limits};
 pub use literal::{Literal, LiteralConfig};
 pub use message::{GrantId, Message, Ticket};
-pub use mutant::{Mutant, UnknownMutant};
+pub use mutant::Mutant;
 pub use replica::Saved;
 
 use client::Client;

@@ -1,28 +1,10 @@
 //! Rules to break on purpose. An oracle that does not notice is no oracle.
 
-use core::fmt;
-use core::str::FromStr;
-
-macro_rules! mutants {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// A deliberately broken Sigma: one rule of the shipped variant left out.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Mutant { $($(#[$doc])* $variant,)* }
-
-        impl Mutant {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The name as commands spell it.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-        }
-    };
-}
+use crate::parts::mutants::mutants;
 
 mutants! {
+    /// A deliberately broken Sigma: one rule of the shipped variant left out.
+    enum Mutant;
     /// A replica gives its vote to whoever asks, whether or not somebody has it.
     GrantsTwice = "grants-twice",
     /// A replica answers every REQUEST twice.
@@ -63,6 +45,8 @@ mutants! {
     ForgetsTokenFloor = "forgets-token-floor",
     /// A host that forgot a name believes the first token it hears, however old.
     TrustsOldTokens = "trusts-old-tokens",
+    /// A host proposes one token more with each grant, though the winner may show a whole block.
+    OverlapsBlocks = "overlaps-blocks",
     /// A client whose patience ends goes away without a word to its user.
     EndsInSilence = "ends-in-silence",
     /// A client whose guard ends goes on as if it had not.
@@ -77,21 +61,4 @@ mutants! {
     AdoptsBriefly = "adopts-briefly",
     /// A host whose hand-off is not acknowledged in time goes on as if it had not handed off.
     ResumesByTimeout = "resumes-by-timeout",
-}
-
-/// A text that names no mutant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such mutant; `sigmalock lab mutants --list` lists them")]
-pub struct UnknownMutant;
-
-impl FromStr for Mutant {
-    type Err = UnknownMutant;
-    fn from_str(text: &str) -> Result<Self, UnknownMutant> {
-        Self::ALL.iter().copied().find(|m| m.as_str() == text).ok_or(UnknownMutant)
-    }
-}
-impl fmt::Display for Mutant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

@@ -196,7 +196,8 @@ impl Replica {
         }
         if self.owner_ticket() == Some(ask.ticket) && !self.may_confirm(desk, cx) {
             let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
-            let answer = Answer::Queued { owner: None, wait: wait.max(desk.config.claim_window) };
+            let wait = wait.max(desk.config.claim_window);
+            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
             return self.send(desk, cx, ask.ticket, echo, answer);
         }
         match &mut self.owner {
@@ -448,8 +449,9 @@ impl Replica {
     /// higher one, and says so, which saves the owner a SEAL.
     fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         let Some(owner) = &mut self.owner else { return };
-        if owner.vote.proposal <= self.tokens.highest() {
-            owner.vote.proposal = self.tokens.highest().next();
+        let above = desk.config.block_above(self.tokens.highest());
+        if owner.vote.proposal < above {
+            owner.vote.proposal = above;
             self.dirty = true;
             let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
             self.save(desk, cx);
@@ -517,7 +519,10 @@ impl Replica {
                 let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(voting_at.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
-                (waiter.echo, Answer::Queued { owner, wait })
+                let ahead = place as u32 + u32::from(owner.is_some());
+                let turn = desk.config.turn_in(service, place as u64);
+                let turn = turn.max(voting_at.since(now));
+                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
             }
         };
         self.save(desk, cx);

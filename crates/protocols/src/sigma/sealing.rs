@@ -22,7 +22,7 @@ impl Attempt {
             && agreeing + self.ballot.unknown() >= config.quorum.m()
     }
 
-    /// Asks the voters to write down a token higher than all they proposed.
+    /// Asks the voters to write down a token (the last of a block) higher than all they proposed.
     pub(super) fn seal(&mut self, config: &Config, cx: Cx<'_, '_>) {
         let token = match self.phase {
             // Enough voters can still accept the one already asked for.
@@ -33,7 +33,7 @@ impl Attempt {
             }
             _ => {
                 cx.note(Note::SealedSlowly);
-                self.ballot.proposals().max().unwrap_or_default().next()
+                config.block_above(self.ballot.proposals().max().unwrap_or_default())
             }
         };
         let fresh = !matches!(self.phase, Phase::Sealing(asked) if asked == token);

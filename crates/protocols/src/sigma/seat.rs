@@ -18,6 +18,8 @@ pub(super) struct Seat {
     /// it does not make it void: until it has run out nobody else gets one.
     pub(super) vote_is_older: bool,
     pub(super) news: News,
+    /// How many are ahead in its queue and when the turn comes, if this request was queued there.
+    pub(super) place: Option<(u32, Span)>,
     /// The last response taken note of.
     pub(super) heard: Option<Heard>,
     /// The life of the host that last answered and was not abstaining.
@@ -74,6 +76,7 @@ impl Seat {
             moved_at: LocalTime::MIN,
             vote_is_older: false,
             news: News::Unknown,
+            place: None,
             heard: None,
             voting_life: None,
             life_at_seal: None,

@@ -26,15 +26,15 @@ impl Tokens {
         self.highest
     }
 
-    /// The token for the next grant. Who does not remember the name goes by the wall clock, rounded
-    /// up so that hosts mostly agree.
+    /// The last token of the block for the next grant. Who does not remember the name goes by the wall
+    /// clock, rounded up so that hosts mostly agree.
     pub(super) fn propose(&self, desk: &Desk, cx: &Context<'_, Sigma>) -> Token {
-        let next = self.highest.next();
         if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
-            return next;
+            return desk.config.block_above(self.highest);
         }
         let step = (desk.config.lease_max.as_micros() / 4).max(1);
-        next.max(Token(cx.wall().as_micros().div_ceil(step).saturating_mul(step)))
+        let wall = cx.wall().as_micros().div_ceil(step).saturating_mul(step);
+        desk.config.block_above(self.highest.max(Token(wall.saturating_sub(1))))
     }
 
     /// What another host knew of the same replica. Whoever has no memory of its own is as sure of it as

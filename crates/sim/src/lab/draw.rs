@@ -125,7 +125,7 @@ pub(super) fn quorum(membership: Membership, seed: u64) -> Quorum {
 }
 
 /// The world that a seed means for a subject, which gets numbers that fit it.
-pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
+pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x746f_7274);
     let weather = Weather::draw(&mut rng);
     let jumps = weather != Weather::Forgetful && rng.below(2) == 0;
@@ -138,6 +138,10 @@ pub(super) fn case(mut subject: Subject, seed: u64) -> (Subject, RunConfig) {
     let many = n >= MANY;
     let mut workload = workload(&mut rng, &subject.tuning, many);
     weather.bend_workload(&mut rng, &mut workload);
+    if agents {
+        let calm = matches!(weather, Weather::Calm | Weather::Echoes);
+        add_agents(&mut subject, &mut workload, calm, many, seed);
+    }
     // A host that crashes under its clients comes back with what it has; the other regime forbids
     // that this be nothing.
     if workload.clients_on_hosts && regime == Regime::WallJumps && !subject.tuning.durable {
@@ -262,6 +266,7 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         names: (1..=names).filter_map(|k| Name::new(&format!("/torture/{k}")).ok()).collect(),
         arrivals,
         clients_on_hosts: rng.below(5) == 0,
+        clients_per_peer: 1,
         ttl: Length::Uniform(ttl_min, lease),
         inside,
         patience: PatienceMix {
@@ -272,11 +277,39 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         },
         cancel: Habit { probability: cancel, length: Length::Uniform(Span::ZERO, ms(3_000)) },
         overstay: Habit { probability: overstay, length: Length::Uniform(Span::ZERO, lease) },
+        evict: Habit::NEVER,
         // Mostly about when the votes come in.
         sleep: Habit { probability: sleep, length: Length::Uniform(Span::ZERO, ms(1_500)) },
         asleep: Length::Uniform(ms(50), lease * 2),
         crash: Habit { probability: crash, length: Length::Uniform(Span::ZERO, ms(500)) },
         down: Length::Uniform(ms(50), ms(6_000)),
+    }
+}
+
+/// Gives every peer an agent and several clients, from a stream of their own: otherwise the seed means
+/// the same world.
+pub(super) fn add_agents(
+    subject: &mut Subject, workload: &mut Workload, calm: bool, many: bool, seed: u64,
+) {
+    let mut rng = Rng::split(seed, 0x6167_656e);
+    subject.entries_per_grant = Some(*rng.pick(&[1, 2, 3, 3, 8]));
+    let each = rng.between(2, if many { 3 } else { 5 }) as usize;
+    workload.clients_per_peer = each;
+    match &mut workload.arrivals {
+        Arrivals::Loops { clients, .. } => *clients = clients.div_ceil(2).max(2) * each,
+        Arrivals::Poisson { clients_min, clients_max, .. } => {
+            *clients_max = clients_max.div_ceil(2).max(2) * each;
+            *clients_min = *clients_max;
+        }
+        Arrivals::Scripted => {}
+    }
+    // Only who asks for the same lease gets the lock from hand to hand.
+    if let (Length::Uniform(low, high), 1..) = (workload.ttl, rng.below(4)) {
+        workload.ttl = Length::Constant(rng.span(low, high));
+    }
+    if !calm && rng.below(2) == 0 {
+        let length = Length::Uniform(Span::ZERO, ms(500));
+        workload.evict = Habit { probability: 0.1 * rng.unit(), length };
     }
 }
 
@@ -290,7 +323,8 @@ pub(super) fn clients(config: &RunConfig) -> Vec<PeerId> {
     if config.workload.clients_on_hosts {
         roster.host_ids().collect()
     } else {
-        (0..count).map(|k| roster.client(k)).collect()
+        let peers = count.div_ceil(config.workload.clients_per_peer);
+        (0..peers).map(|k| roster.client(k)).collect()
     }
 }
 

@@ -4,14 +4,28 @@ use std::ops::Range;
 
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::Mutant;
+use sigmalock_protocols::{agent, sigma};
 
 use super::torture::{Failure, Membership, Victim, torture, torture_seed};
+use crate::mutant::Mutant;
 
 /// The oracle whose business a mutant is. An objection of another one is welcome, but proves nothing
 /// about this one.
 #[must_use]
 pub const fn oracle_for(mutant: Mutant) -> &'static str {
+    match mutant {
+        Mutant::Sigma(mutant) => oracle_for_sigma(mutant),
+        Mutant::Agent(mutant) => match mutant {
+            agent::Mutant::HandsOverPastTheDeadline => "exclusion",
+            agent::Mutant::ReusesTokens => "tokens",
+            agent::Mutant::NeverLetsGo => "turns",
+            agent::Mutant::IgnoresPatience => "answered",
+        },
+    }
+}
+
+const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
+    use sigma::Mutant;
     match mutant {
         Mutant::GrantsTwice
         | Mutant::AcceptsAnyYield
@@ -31,7 +45,8 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
         | Mutant::ShowsGrantCounter
         | Mutant::SealsAfterDeadline
         | Mutant::ForgetsTokenFloor
-        | Mutant::TrustsOldTokens => "tokens",
+        | Mutant::TrustsOldTokens
+        | Mutant::OverlapsBlocks => "tokens",
         Mutant::ShowsUnsealedToken => "register",
         Mutant::AnswersTwice => "accounting",
         Mutant::ForgetsTombstones | Mutant::SitsOnVotes => "idle",
@@ -46,11 +61,13 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
 #[must_use]
 pub const fn world_for(mutant: Mutant) -> Membership {
     match mutant {
-        Mutant::VotesAfterHandingOff
-        | Mutant::TakesOverBlindly
-        | Mutant::HandsOffWithoutTheVote
-        | Mutant::AdoptsBriefly
-        | Mutant::ResumesByTimeout => Membership::Open,
+        Mutant::Sigma(
+            sigma::Mutant::VotesAfterHandingOff
+            | sigma::Mutant::TakesOverBlindly
+            | sigma::Mutant::HandsOffWithoutTheVote
+            | sigma::Mutant::AdoptsBriefly
+            | sigma::Mutant::ResumesByTimeout,
+        ) => Membership::Open,
         _ => Membership::Fixed,
     }
 }
@@ -64,8 +81,8 @@ pub fn hunt(
     mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
 ) -> Option<Failure> {
     let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-    let membership = world_for(mutant);
-    let victim = Victim { protocol, variant, mutant: Some(mutant), quorum, membership };
+    let (agents, membership) = (mutant.needs_agents(), world_for(mutant));
+    let victim = Victim { protocol, variant, mutant: Some(mutant), agents, quorum, membership };
     let healthy = Victim { mutant: None, ..victim };
     let oracle = oracle_for(mutant);
     let mut from = seeds.start;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::Mutant;
 
 use super::{draw, open};
 use crate::history::TrueTime;
+use crate::mutant::Mutant;
 use crate::oracles::Violation;
 use crate::run::RunConfig;
 use crate::subject::Subject;
@@ -46,6 +46,8 @@ pub struct Victim {
     pub variant: Variant,
     /// Which rule is broken on purpose.
     pub mutant: Option<Mutant>,
+    /// Whether every peer has an agent and several users.
+    pub agents: bool,
     /// m of n; if none is given, each seed draws one of the usual ones.
     pub quorum: Option<Quorum>,
     /// In which kind of world.
@@ -60,9 +62,15 @@ impl Victim {
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
         match self.membership {
-            Membership::Fixed => draw::case(subject, seed),
-            Membership::Open => open::case(subject, seed),
+            Membership::Fixed => draw::case(subject, self.has_agents(), seed),
+            Membership::Open => open::case(subject, self.has_agents(), seed),
         }
+    }
+
+    /// Whether every peer has an agent: it is to have one, or what is broken is the agent.
+    #[must_use]
+    pub fn has_agents(&self) -> bool {
+        self.agents || self.mutant.is_some_and(Mutant::needs_agents)
     }
 
     /// The command that runs one seed again.
@@ -76,9 +84,10 @@ impl Victim {
         };
         let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
+        let agents = if self.has_agents() { " --agents" } else { "" };
         let end = seed.saturating_add(1);
         format!(
-            "sigmalock lab torture --protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{mutant} --seeds {seed}..{end}"
+            "sigmalock lab torture --protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{mutant} --seeds {seed}..{end}"
         )
     }
 }
@@ -253,8 +262,8 @@ mod tests {
     fn the_last_seeds_there_are_come_to_an_end_and_more_jobs_than_seeds_change_nothing() {
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let quorum = Quorum::new(3, 2).ok();
-        let victim =
-            Victim { protocol, variant, mutant: None, quorum, membership: Membership::Fixed };
+        let membership = Membership::Fixed;
+        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
         let seeds = u64::MAX - 5..u64::MAX;
         let report = |jobs| torture(&victim, seeds.clone(), jobs, &|_| (), false);
         let (one, many) = (report(1), report(usize::MAX));

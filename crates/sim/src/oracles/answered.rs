@@ -2,16 +2,17 @@
 //!
 //! The conversation of a request is: asked, then let in or ended; once in, extended any number of
 //! times, then released or lost. Anything else is a violation. A peer's crash ends its conversations.
-//! A holder whose right ends is told by its deadline, unless it sleeps; after the heal nobody does.
+//! A holder whose right ends is told by its deadline, unless it sleeps; after the heal nobody does. Who
+//! waits for a time is answered by the end of it, unless it sleeps.
 //!
 //! Who still waits at the end of a run is explained if the lock went round: somebody is inside, or it
 //! passed from hand to hand a short while ago. Who is still inside at the end is explained unless its
 //! deadline is long past and nobody told it. If the run was never healed, anybody may have been cut off
 //! for all of it, and the end asks nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sigmalock_core::{Name, RequestId};
+use sigmalock_core::{Name, PeerId, RequestId};
 
 use super::board::{Board, request_of};
 use super::{Oracle, Setting, Violation};
@@ -25,6 +26,9 @@ pub struct Answered {
     healed: Option<TrueTime>,
     /// When a lock last passed from hand to hand.
     moved: BTreeMap<Name, TrueTime>,
+    /// Until when those who wait for a time do.
+    patience: BTreeMap<RequestId, TrueTime>,
+    asleep: BTreeSet<PeerId>,
 }
 
 impl Answered {
@@ -32,7 +36,50 @@ impl Answered {
     #[must_use]
     pub fn new(setting: Setting) -> Self {
         let healed = (!setting.faulty).then(TrueTime::default);
-        Self { setting, board: Board::default(), healed, moved: BTreeMap::new() }
+        Self {
+            setting,
+            board: Board::default(),
+            healed,
+            moved: BTreeMap::new(),
+            patience: BTreeMap::new(),
+            asleep: BTreeSet::new(),
+        }
+    }
+
+    /// Looks after the patience of those who wait for a time.
+    fn time(&mut self, record: &Record, violations: &mut Vec<Violation>) {
+        let at = record.at;
+        match &record.what {
+            What::Asked { request, until: Some(until), .. } => {
+                self.patience.insert(*request, *until);
+            }
+            What::Granted { request, .. } | What::Ended(request, _) => {
+                let until = self.patience.remove(request);
+                if let Some(until) = until.filter(|until| *until < at) {
+                    self.object_to_waiting(*request, until, at, violations);
+                }
+            }
+            What::Crashed(peer) => {
+                self.asleep.remove(peer);
+                self.patience.retain(|request, _| request.client != *peer);
+            }
+            What::FellAsleep(peer) => {
+                self.asleep.insert(*peer);
+            }
+            What::Woke(peer) => {
+                self.asleep.remove(peer);
+                let theirs = self.patience.iter_mut().filter(|(r, _)| r.client == *peer);
+                theirs.for_each(|(_, until)| *until = (*until).max(at));
+            }
+            _ => {}
+        }
+    }
+
+    fn object_to_waiting(
+        &self, request: RequestId, until: TrueTime, at: TrueTime, violations: &mut Vec<Violation>,
+    ) {
+        let sentence = format!("{request} waited {} longer than it wanted to", at.since(until));
+        violations.push(Violation { oracle: self.name(), at, sentence });
     }
 
     fn objection(&self, record: &Record, request: RequestId) -> Option<&'static str> {
@@ -72,6 +119,7 @@ impl Oracle for Answered {
             let sentence = format!("{request} {objection}");
             violations.push(Violation { oracle: self.name(), at, sentence });
         }
+        self.time(record, violations);
         self.board.see(record);
         if let (What::Granted { .. }, Some((name, _))) =
             (&record.what, self.board.lock_of(&record.what))
@@ -81,6 +129,11 @@ impl Oracle for Answered {
     }
 
     fn finish(&mut self, end: TrueTime, _: &Ledger, violations: &mut Vec<Violation>) {
+        for (request, until) in &self.patience {
+            if *until < end && !self.asleep.contains(&request.client) {
+                self.object_to_waiting(*request, *until, end, violations);
+            }
+        }
         let Some(healed) = self.healed else { return };
         let patience = self.setting.patience_after_heal;
         let is_long_ago = |at: TrueTime| end.since(at.max(healed)) > patience;
@@ -165,5 +218,21 @@ mod tests {
         let tale = [(0, asked(1)), (0, granted(1, 1_000))];
         let sentence = "p1/1 was due out of /a 19s ago and nobody told it";
         assert_eq!(sentences(&tale, 20_000), [sentence]);
+    }
+
+    #[test]
+    fn who_waits_for_a_time_is_answered_by_then_unless_it_sleeps() {
+        let waits = |tale: &[(u64, What)]| sentences(tale, 900);
+        assert!(waits(&[(0, asked_until(1, 500)), (500, ended(1))]).is_empty());
+        let late = "p1/1 waited 200ms longer than it wanted to";
+        assert_eq!(waits(&[(0, asked_until(1, 500)), (700, granted(1, 9_999))]), [late]);
+        assert_eq!(waits(&[(0, asked_until(1, 700))]), [late], "or never");
+        let asleep = [
+            (0, asked_until(1, 500)),
+            (400, What::FellAsleep(PeerId(1))),
+            (600, What::Woke(PeerId(1))),
+            (600, ended(1)),
+        ];
+        assert!(waits(&asleep).is_empty());
     }
 }

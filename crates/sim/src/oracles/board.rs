@@ -81,7 +81,7 @@ impl Board {
     pub(super) fn see(&mut self, record: &Record) {
         let at = record.at;
         match &record.what {
-            What::Asked { request, name, forever } => {
+            What::Asked { request, name, forever, .. } => {
                 self.requests.insert(*request, (name.clone(), at));
                 let lock = self.locks.entry(name.clone()).or_default();
                 if lock.waiting.is_empty() {

@@ -8,6 +8,7 @@
 //! | [`notice`] | whoever is awake is told before its deadline that its lock is lost |
 //! | [`answered`] | every request is answered, once, or explained |
 //! | [`fifo`] | without faults, who asked well before another is let in before it |
+//! | [`turns`] | the same where peers have agents: nobody is overtaken by more than a grant of another peer |
 //! | [`stall`] | after the heal no lock stays empty while somebody waits |
 //! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
@@ -26,6 +27,7 @@ pub mod notice;
 pub mod register;
 pub mod stall;
 pub mod tokens;
+pub mod turns;
 
 #[cfg(test)]
 mod tale;
@@ -41,6 +43,7 @@ pub use self::notice::Notice;
 pub use self::register::Register;
 pub use self::stall::Stall;
 pub use self::tokens::Tokens;
+pub use self::turns::Turns;
 use crate::history::{Ledger, Record, TrueTime};
 
 /// What an oracle may know of the run beside its history.
@@ -56,6 +59,8 @@ pub struct Setting {
     /// Whether the protocol keeps a queue, and so promises order and no idleness. One that backs off
     /// at random promises neither.
     pub queues: bool,
+    /// If peers have agents: how many of a peer's users are let in under one grant.
+    pub entries_per_grant: Option<u64>,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
 }
@@ -82,13 +87,14 @@ pub trait Oracle {
 }
 
 /// The names of all oracles.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "exclusion",
     "tokens",
     "register",
     "notice",
     "answered",
     "fifo",
+    "turns",
     "stall",
     "idle",
     "accounting",
@@ -107,7 +113,10 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         Box::new(Accounting),
     ];
     if setting.queues && !setting.faulty {
-        oracles.push(Box::new(Fifo::new(setting)));
+        oracles.push(match setting.entries_per_grant {
+            Some(entries) => Box::new(Turns::new(setting, entries)),
+            None => Box::new(Fifo::new(setting)),
+        });
         oracles.push(Box::new(Idle::new(setting)));
     }
     oracles

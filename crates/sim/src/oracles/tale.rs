@@ -13,6 +13,7 @@ pub(super) fn setting() -> Setting {
         one_way_worst: Span::from_millis(100),
         faulty: false,
         queues: true,
+        entries_per_grant: None,
         patience_after_heal: Span::from_secs(10),
     }
 }
@@ -26,7 +27,13 @@ pub(super) fn request(client: u64) -> RequestId {
 }
 
 pub(super) fn asked(client: u64) -> What {
-    What::Asked { request: request(client), name: Name::new("/a").unwrap(), forever: true }
+    let (request, name) = (request(client), Name::new("/a").unwrap());
+    What::Asked { request, name, forever: true, until: None }
+}
+
+pub(super) fn asked_until(client: u64, until_ms: u64) -> What {
+    let (request, name) = (request(client), Name::new("/a").unwrap());
+    What::Asked { request, name, forever: false, until: Some(ms(until_ms)) }
 }
 
 pub(super) fn granted(client: u64, until_ms: u64) -> What {

@@ -1,0 +1,218 @@
+//! The agent: one peer's users are one contender in the swarm.
+//!
+//! A layer over any lock protocol, which knows nothing of it. Users of one peer that want the same lock
+//! queue here, and the swarm sees a single request. When it is granted, the lock goes from hand to hand
+//! among them without a message, each time with the next token of the grant's block; after
+//! `entries_per_grant` of them it goes back, and whoever waits in the swarm comes first.
+//!
+//! ```text
+//!  users                       agent                          the protocol inside
+//!    │ Acquire (1), (2), (3) ──► │ Acquire, for the first ──────► │ … the swarm …
+//!    │ ◄──────── Granted (1), 7  │ ◄──────────── Granted, 7 … 8   │
+//!    │ Release (1) ────────────► │                                │
+//!    │ ◄──────── Granted (2), 8  │  (not a message)               │
+//!    │ Release (2) ────────────► │ Release, the block is used up ► │
+//!    │                           │ Acquire, for (3) ─────────────► │ … behind all who wait …
+//! ```
+//!
+//! # What it assumes
+//!
+//! - What every lock protocol promises: a right ends at its deadline, and nobody else's begins before.
+//! - The tokens of a grant are a block of at least `entries_per_grant`, of which it names the first.
+//!
+//! # What it guarantees
+//!
+//! - Whatever the protocol inside guarantees. The lock is handed on only by a user that says that it is
+//!   out, and only while more than a quarter of what the swarm last lent is left.
+//! - Among the users of one peer: first come, first served. Between peers: one that waits is overtaken
+//!   by no more than `entries_per_grant` users of any other.
+//!
+//! Whoever is told `Lost` may still be on its way out: until it says that it is out, or its deadline has
+//! passed, the votes stay where they are, as the protocol inside sees to. The others' new request waits
+//! in the swarm meanwhile.
+//!
+//! # Where to read on
+//!
+//! `local` is the state of one lock, `users` what users ask, `swarm` what the protocol inside answers.
+
+mod inspect;
+mod local;
+mod mutant;
+mod swarm;
+mod users;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::fmt;
+
+use sigmalock_core::{
+    Birth, CallId, Context, Effect, Input, LockReply, LockRequest, Name, Protocol,
+};
+
+use local::Local;
+pub use mutant::Mutant;
+
+/// The numbers the agent goes by.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How many users are let in under one grant, one after the other. The protocol inside must give so
+    /// many tokens with each grant.
+    pub entries_per_grant: u64,
+    /// Users that wait or are inside; one more is refused.
+    pub calls_max: usize,
+    /// Break one rule on purpose, to see an oracle catch it.
+    pub mutant: Option<Mutant>,
+}
+
+impl Config {
+    /// The defaults, for grants of so many tokens.
+    #[must_use]
+    pub const fn new(entries_per_grant: u64) -> Self {
+        Self { entries_per_grant, calls_max: 1 << 20, mutant: None }
+    }
+
+    fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+/// The users of one peer, before the protocol that they use.
+pub struct Agent<P: Protocol> {
+    inner: P,
+    config: Config,
+    /// The users that wait or are inside, and for which lock.
+    calls: BTreeMap<CallId, Name>,
+    locks: BTreeMap<Name, Local>,
+    /// The agent's own calls to the protocol inside that may still be answered, and the last number.
+    asked: BTreeMap<CallId, Name>,
+    asked_last: u64,
+    /// What the protocol inside has answered, to be dealt with once all else it wants is passed on.
+    answers: VecDeque<(CallId, LockReply)>,
+    /// Kept for its memory.
+    effects: Vec<Effect<P>>,
+}
+
+/// What the agent and the protocol inside set timers for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer<T> {
+    /// A user's patience ends or, if it has lost the lock, its deadline is here.
+    Call(CallId),
+    /// A timer of the protocol inside.
+    Inner(T),
+}
+
+/// Moments worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Note<N> {
+    /// The lock went from one user to the next without a message.
+    HandedOver,
+    /// Users still wait here, but those in the swarm come first.
+    BlockUsedUp,
+    /// A note of the protocol inside.
+    Inner(N),
+}
+
+impl<N: fmt::Display> fmt::Display for Note<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandedOver => f.write_str("handed over locally"),
+            Self::BlockUsedUp => f.write_str("block of tokens used up"),
+            Self::Inner(note) => note.fmt(f),
+        }
+    }
+}
+
+type Cx<'a, 'b, P> = &'a mut Context<'b, Agent<P>>;
+
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
+    /// An agent over a protocol that has not started yet.
+    #[must_use]
+    pub fn new(inner: P, config: Config) -> Self {
+        Self {
+            inner,
+            config,
+            calls: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            asked_last: 0,
+            answers: VecDeque::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// The protocol inside.
+    #[must_use]
+    pub const fn inner(&self) -> &P {
+        &self.inner
+    }
+
+    /// Whether no user waits or is inside, and nothing is kept of any that did.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty()
+    }
+
+    /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers
+    /// wait: they may lead to further inputs, whose effects must come after all of these.
+    fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {
+        let mut effects = core::mem::take(&mut self.effects);
+        self.inner.handle(&mut cx.inner(&mut effects), input);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Persist { key, value } => cx.persist(key, value),
+                Effect::Send { to, message } => cx.send(to, message),
+                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Inner(timer), at),
+                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Inner(timer)),
+                Effect::Note(note) => cx.note(Note::Inner(note)),
+                Effect::Reply { id, reply } => self.answers.push_back((id, reply)),
+            }
+        }
+        self.effects = effects;
+    }
+
+    /// A call to the protocol inside, under a number of the agent's own.
+    fn call(&mut self, cx: Cx<'_, '_, P>, request: LockRequest) {
+        self.asked_last += 1;
+        self.pass_in(cx, Input::Request { id: CallId(self.asked_last), request });
+    }
+}
+
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Protocol for Agent<P> {
+    type Message = P::Message;
+    type Request = LockRequest;
+    type Reply = LockReply;
+    type Timer = Timer<P::Timer>;
+    type DurableKey = P::DurableKey;
+    type Durable = P::Durable;
+    type Note = Note<P::Note>;
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        match input {
+            Input::Start { incarnation, birth } => {
+                let birth = match birth {
+                    Birth::First => Birth::First,
+                    Birth::Recovered(records) => Birth::Recovered(records),
+                    Birth::Amnesiac => Birth::Amnesiac,
+                };
+                self.pass_in(cx, Input::Start { incarnation, birth });
+            }
+            Input::Receive { from, message } => self.pass_in(cx, Input::Receive { from, message }),
+            Input::Fire(Timer::Inner(timer)) => self.pass_in(cx, Input::Fire(timer)),
+            Input::Fire(Timer::Call(call)) => self.on_timer(cx, call),
+            Input::Request { id, request } => self.on_request(cx, id, request),
+            Input::PeerUp(peer) => self.pass_in(cx, Input::PeerUp(peer)),
+            Input::PeerDown(peer) => self.pass_in(cx, Input::PeerDown(peer)),
+            Input::Leave => self.pass_in(cx, Input::Leave),
+            Input::ViewChanged(view) => self.pass_in(cx, Input::ViewChanged(view)),
+        }
+        while let Some((call, reply)) = self.answers.pop_front() {
+            self.on_answer(cx, call, reply);
+        }
+    }
+}
+
+impl<P: Protocol + fmt::Debug> fmt::Debug for Agent<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("inner", &self.inner).field("locks", &self.locks).finish()
+    }
+}

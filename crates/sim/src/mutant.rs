@@ -1,0 +1,66 @@
+//! Every rule that can be broken on purpose, of whichever layer.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sigmalock_protocols::parts::UnknownMutant;
+use sigmalock_protocols::{agent, sigma};
+
+/// A deliberately broken protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mutant {
+    /// The shipped Sigma without one of its rules.
+    Sigma(sigma::Mutant),
+    /// An agent without one of its rules, over a healthy Sigma.
+    Agent(agent::Mutant),
+}
+
+impl Mutant {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let sigma = sigma::Mutant::ALL.iter().copied().map(Self::Sigma);
+        sigma.chain(agent::Mutant::ALL.iter().copied().map(Self::Agent))
+    }
+
+    /// The name as commands spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sigma(mutant) => mutant.as_str(),
+            Self::Agent(mutant) => mutant.as_str(),
+        }
+    }
+
+    /// Whether there must be agents for it to show.
+    #[must_use]
+    pub const fn needs_agents(self) -> bool {
+        matches!(self, Self::Agent(_) | Self::Sigma(sigma::Mutant::OverlapsBlocks))
+    }
+
+    pub(crate) const fn of_sigma(self) -> Option<sigma::Mutant> {
+        match self {
+            Self::Sigma(mutant) => Some(mutant),
+            Self::Agent(_) => None,
+        }
+    }
+
+    pub(crate) const fn of_agent(self) -> Option<agent::Mutant> {
+        match self {
+            Self::Agent(mutant) => Some(mutant),
+            Self::Sigma(_) => None,
+        }
+    }
+}
+
+impl FromStr for Mutant {
+    type Err = UnknownMutant;
+    fn from_str(text: &str) -> Result<Self, UnknownMutant> {
+        Self::all().find(|mutant| mutant.as_str() == text).ok_or(UnknownMutant)
+    }
+}
+
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
