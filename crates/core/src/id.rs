@@ -16,7 +16,8 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// One life of a peer: a new number, never used before, each time it starts. Only equality has a
+/// One life of a peer: a new number, never used before, each time it starts; where hosting moves, not by
+/// another peer either, so live drivers draw it at random. Only equality has a
 /// meaning; the clocks of two lives of a peer have nothing to do with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

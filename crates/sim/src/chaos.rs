@@ -82,7 +82,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             | Fault::Tear(peer)
             | Fault::Reset(peer)
             | Fault::Pause { peer, .. } => up(peer),
-            Fault::Restart { peer, .. } => known(peer).filter(|i| !self.peers[*i].is_up()),
+            Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
+            Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
+            Fault::Restart { peer, .. } => {
+                known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
+            }
             Fault::WallJump { peer, .. } => known(peer),
             Fault::Cut(_) | Fault::Mend(_) => Some(0),
         };
@@ -92,18 +96,29 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         match fault {
             Fault::Crash(_) => self.crash(index),
             Fault::Tear(_) => self.peers[index].tears = true,
+            Fault::Join(_) => self.start(index, Birth::First),
+            Fault::Leave(_) => self.leave_overlay(index),
             Fault::Restart { memory, .. } => self.restart(index, *memory),
             Fault::Reset(_) => {
                 self.crash(index);
                 self.restart(index, Memory::None);
             }
             Fault::Pause { span, .. } => self.pause(index, *span),
-            Fault::Cut(cut) => self.wires.cut(cut.clone()),
+            Fault::Cut(cut) => {
+                self.wires.cut(cut.clone());
+                self.on_cut(cut);
+            }
             Fault::Mend(id) => {
                 self.wires.mend(*id);
+                self.on_mended(Some(*id));
             }
             Fault::WallJump { by_us, .. } => self.peers[index].clocks.jump(*by_us),
         }
+    }
+
+    fn is_absent(&self, index: usize) -> bool {
+        let host = index < self.roster.hosts;
+        host && self.overlay.as_ref().is_some_and(|overlay| overlay.is_absent(index))
     }
 
     /// The peer stops. What waits in its mailbox is lost; its disk is not.
@@ -121,6 +136,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.forsake_users(index);
         self.record(What::Crashed(self.roster.id(index)));
         self.schedule_hint(index, false);
+        self.schedule_looks(index, Span::ZERO);
     }
 
     fn restart(&mut self, index: usize, memory: Memory) {
@@ -166,6 +182,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             peer.paused_until = Some(until);
             self.queue.push(until, Event::Wake { peer: index as u32 });
             self.record(What::FellAsleep(self.roster.id(index)));
+            self.on_asleep(index);
         }
     }
 
@@ -184,6 +201,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let mailbox = std::mem::take(&mut peer.mailbox);
         let deferred = std::mem::take(&mut peer.deferred);
         self.record(What::Woke(self.roster.id(index)));
+        self.on_awake(index);
         let mut order = [0, 1, 2];
         self.rng.shuffle(&mut order);
         let (mut mailbox, mut deferred) = (Some(mailbox), Some(deferred));
@@ -233,8 +251,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.watch.on_fault(self.now, &"the world is healed");
         self.record(What::Healed);
         self.healed = true;
+        self.on_mended(None);
         for index in 0..self.peers.len() {
             self.peers[index].tears = false;
+            if self.is_absent(index) {
+                continue;
+            }
             if !self.peers[index].is_up() {
                 self.apply(&Fault::Restart { peer: self.roster.id(index), memory: Memory::Disk });
             } else if self.peers[index].paused_until.is_some() {

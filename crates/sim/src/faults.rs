@@ -51,6 +51,10 @@ pub enum Fault {
         /// With what.
         memory: Memory,
     },
+    /// A host that has never been here joins an open world.
+    Join(PeerId),
+    /// A host leaves an open world for good, after it has handed over what it hosts.
+    Leave(PeerId),
     /// A peer loses its memory and goes on: the paper's replica reset.
     Reset(PeerId),
     /// A peer stands still and then goes on; its clocks do not stand still.
@@ -82,6 +86,8 @@ impl Fault {
             Self::Tear(_) => "torn crash",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
+            Self::Join(_) => "join",
+            Self::Leave(_) => "leave",
             Self::Reset(_) => "reset",
             Self::Pause { .. } => "pause",
             Self::Cut(_) => "cut",
@@ -97,6 +103,8 @@ impl fmt::Display for Fault {
         match self {
             Self::Crash(peer)
             | Self::Tear(peer)
+            | Self::Join(peer)
+            | Self::Leave(peer)
             | Self::Reset(peer)
             | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")

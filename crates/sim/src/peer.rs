@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    CallId, Incarnation, Key, LocalTime, PeerId, Protocol, ReplicaId, Surroundings, Timers,
-    WallTime,
+    CallId, HandedOver, Incarnation, Key, LocalTime, PeerId, Protocol, ReplicaId, Surroundings,
+    Timers, WallTime,
 };
+
+use sigmalock_protocols::parts::Placement;
 
 use crate::clock::{Clocks, PeerClocks};
 use crate::history::TrueTime;
@@ -23,6 +25,8 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) rng: Rng,
     pub(crate) timers: Timers<P::Timer>,
     pub(crate) alarm: Alarm,
+    /// Its view of who hosts what, in an open world.
+    pub(crate) placement: Option<Placement>,
     pub(crate) disk: BTreeMap<P::DurableKey, P::Durable>,
     /// When the pause ends, if the peer stands still.
     pub(crate) paused_until: Option<TrueTime>,
@@ -71,6 +75,7 @@ impl<P: Protocol> Peer<P> {
             rng,
             timers: Timers::new(),
             alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
+            placement: None,
             disk: BTreeMap::new(),
             paused_until: None,
             tears: false,
@@ -86,7 +91,7 @@ impl<P: Protocol> Peer<P> {
     }
 
     /// A new life: clocks that have nothing to do with the old ones, and a number never used before.
-    pub(crate) fn be_born(&mut self, scramble: bool) {
+    pub(crate) fn be_born(&mut self, scramble: bool, moves: bool) {
         if self.life > 0 {
             self.clocks.reboot(&mut self.rng);
         }
@@ -94,6 +99,10 @@ impl<P: Protocol> Peer<P> {
         // Only equality of incarnations means anything, so they had better not come in order.
         let high = if scramble { self.rng.below(1 << 16) << 32 } else { 0 };
         self.incarnation = Incarnation(high | u64::from(self.life));
+        if moves {
+            // What one host numbers another one gets to see.
+            self.incarnation = Incarnation(self.rng.bits());
+        }
         // Calls are numbered within a life: what is late must not take a new call for an old one.
         self.calls_made = 0;
     }
@@ -109,6 +118,7 @@ pub(crate) struct Around<'a> {
     pub(crate) wall: WallTime,
     pub(crate) rng: &'a mut Rng,
     pub(crate) roster: Roster,
+    pub(crate) placement: Option<&'a Placement>,
 }
 
 impl Surroundings for Around<'_> {
@@ -123,6 +133,22 @@ impl Surroundings for Around<'_> {
         None
     }
     fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        self.roster.host_of(&replica.name, replica.index)
+        match self.placement {
+            Some(placement) => placement.host_of(replica),
+            None => self.roster.host_of(&replica.name, replica.index),
+        }
+    }
+    fn inherited_until(
+        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        self.placement.map_or(LocalTime::MIN, |view| view.inherited_until(replica, handed_over))
+    }
+    fn unsure_until(
+        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
+    ) -> LocalTime {
+        self.placement.map_or(LocalTime::MIN, |view| view.unsure_until(asked_by, handed_over))
+    }
+    fn may_vote(&self) -> bool {
+        self.placement.is_none_or(Placement::may_vote)
     }
 }

@@ -11,6 +11,7 @@ use crate::journal::Journal;
 use crate::measure::Histogram;
 use crate::network::Network;
 use crate::oracles::{Oracle, Setting, Violation};
+use crate::overlay::Open;
 use crate::roster::Roster;
 use crate::script::Script;
 use crate::watch::{Blind, Watch};
@@ -32,6 +33,8 @@ pub struct RunConfig {
     pub clocks: Clocks,
     /// What clients want.
     pub workload: Workload,
+    /// Whether hosting moves as peers come and go; if not, it is fixed.
+    pub open: Option<Open>,
     /// What goes wrong.
     pub faults: FaultPlan,
     /// What is told instead of drawn.
@@ -70,6 +73,7 @@ impl RunConfig {
             network,
             clocks: Clocks::default(),
             workload,
+            open: None,
             faults: FaultPlan::default(),
             script: None,
             disks: true,
@@ -101,6 +105,7 @@ impl RunConfig {
             || self.network.loss > 0.0
             || !self.faults.is_empty()
             || self.script.is_some()
+            || self.open.is_some()
             || self.clocks != Clocks::default();
         Setting {
             replicas: self.replicas,

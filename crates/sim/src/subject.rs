@@ -48,6 +48,8 @@ pub struct Tuning {
     pub back_off: (Span, Span),
     /// Whether hosts persist their votes.
     pub durable: bool,
+    /// Whether hosting moves; only the shipped Sigma can do that.
+    pub open: bool,
 }
 
 impl Default for Tuning {
@@ -59,6 +61,7 @@ impl Default for Tuning {
             flight_max: Span::from_secs(30),
             back_off: (Span::ZERO, Span::from_secs(4)),
             durable: false,
+            open: false,
         }
     }
 }
@@ -141,7 +144,12 @@ impl Subject {
         match (self.protocol, self.variant) {
             (ProtocolName::Sigma, Variant::Shipped) => {
                 let sigma = self.sigma();
-                self.run_as(config, |me| Sigma::new(me, sigma.clone()), oracles, watch)
+                let hosts = config.roster().hosts as u64;
+                let make = |me: PeerId| {
+                    let client_only = me.0 >= hosts;
+                    Sigma::new(me, sigma::Config { client_only, ..sigma.clone() })
+                };
+                self.run_as(config, make, oracles, watch)
             }
             (ProtocolName::Sigma, Variant::Literal) => {
                 let literal = self.literal();
@@ -168,9 +176,10 @@ impl Subject {
     }
 
     fn sigma(&self) -> sigma::Config {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, .. } =
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, open, .. } =
             self.tuning;
         sigma::Config {
+            open,
             lease_max,
             claim_window,
             round_trip_worst,

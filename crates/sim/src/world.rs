@@ -13,7 +13,7 @@ use std::mem;
 
 use sigmalock_core::{
     Birth, CallId, Context, Effect, Input, LocalTime, LockReply, LockRequest, Message, PeerId,
-    Protocol,
+    Protocol, Span,
 };
 
 use crate::history::{TrueTime, What};
@@ -21,6 +21,7 @@ use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
 use crate::network::{End, Wires};
 use crate::notes::Notes;
+use crate::overlay::Overlay;
 use crate::peer::{Around, Mail, Peer};
 use crate::queue::{Queue, Slab};
 use crate::rng::Rng;
@@ -66,6 +67,10 @@ pub(crate) enum Event {
     Wake { peer: u32 },
     /// All peers hear that one went down or came up.
     Hint { about: PeerId, up: bool },
+    /// A peer of an open world looks whether another one is there.
+    Look { observer: u32, about: u32 },
+    /// A peer of an open world that was about to leave has left.
+    Gone { peer: u32 },
     /// The faults are over.
     Heal,
     /// From here on things are measured.
@@ -86,6 +91,7 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     messages: Slab<P::Message>,
     pub(crate) peers: Vec<Peer<P>>,
     pub(crate) roster: Roster,
+    pub(crate) overlay: Option<Overlay>,
     pub(crate) wires: Wires,
     pub(crate) users: Users,
     pub(crate) journal: Journal<'a>,
@@ -118,6 +124,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             messages: Slab::new(),
             peers: Vec::new(),
             roster: config.roster(),
+            overlay: config.open.map(|open| Overlay::new(open, config.seed)),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
             users: Users::new(config),
             journal,
@@ -198,6 +205,8 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             Event::LifeEnds { peer } => self.on_life_ends(peer as usize),
             Event::Wake { peer } => self.on_wake(peer as usize),
             Event::Hint { about, up } => self.on_hint(about, up),
+            Event::Look { observer, about } => self.on_look(observer as usize, about as usize),
+            Event::Gone { peer } => self.on_gone(peer as usize),
             Event::Heal => self.heal(),
             Event::Measure => self.sent_before = self.tally.sent(),
         }
@@ -210,7 +219,8 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let Some(protocol) = &mut peer.protocol else { return };
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
-        let mut around = Around { wall, rng: &mut peer.rng, roster: self.roster };
+        let placement = peer.placement.as_ref();
+        let mut around = Around { wall, rng: &mut peer.rng, roster: self.roster, placement };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
         let torn = peer.tears && effects.len() > 1;
@@ -362,7 +372,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             let at = self.peers.len();
             let peer = Peer::new(self.roster.id(at), self.config.seed, self.config.clocks);
             self.peers.push(peer);
-            self.start(at, Birth::First);
+            let joins_later =
+                self.config.open.is_some_and(|open| (open.first..self.roster.hosts).contains(&at));
+            if !joins_later {
+                self.start(at, Birth::First);
+            }
         }
     }
 
@@ -370,12 +384,15 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let id = self.roster.id(index);
         // Ideal clocks are for stories, and stories count lives from one.
         let scramble = self.config.clocks != Default::default();
+        let moves = self.overlay.is_some();
+        self.peers[index].be_born(scramble, moves);
+        self.enter_overlay(index);
         let peer = &mut self.peers[index];
-        peer.be_born(scramble);
         peer.protocol = Some((self.make)(id));
         let incarnation = peer.incarnation;
         self.record(What::Started(id));
         self.input(index, Input::Start { incarnation, birth });
+        self.schedule_looks(index, Span::ZERO);
     }
 
     pub(crate) fn record(&mut self, what: What) {

@@ -2,7 +2,7 @@
 
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_sim::lab::torture::{Victim, torture_seed};
+use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
 const SEEDS: [((u16, u16), u64, &str); 1] = [(
     (3, 2),
@@ -16,7 +16,8 @@ fn what_once_failed_does_not_fail_again() {
     for ((n, m), seed, what) in SEEDS {
         let quorum = Some(Quorum::new(n, m).unwrap());
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum };
+        let membership = Membership::Fixed;
+        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }

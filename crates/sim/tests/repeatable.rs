@@ -3,11 +3,12 @@
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::sweep::{Load, PointConfig};
-use sigmalock_sim::lab::torture::{Victim, torture, torture_seed};
+use sigmalock_sim::lab::torture::{Membership, Victim, torture, torture_seed};
 use sigmalock_sim::subject::Subject;
 
 fn victim(protocol: ProtocolName) -> Victim {
-    Victim { protocol, variant: Variant::Shipped, mutant: None, agents: false, quorum: None }
+    let (variant, membership) = (Variant::Shipped, Membership::Fixed);
+    Victim { protocol, variant, mutant: None, agents: false, quorum: None, membership }
 }
 
 #[test]

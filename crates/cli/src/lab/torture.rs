@@ -9,7 +9,7 @@ use serde::Serialize;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
+use sigmalock_sim::lab::torture::{Failure, Membership, TortureReport, Victim, torture};
 use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Protocols, SeedRuns};
@@ -32,6 +32,9 @@ pub(crate) struct Torture {
     /// As published (literal), or with what it takes to survive (shipped)
     #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
     variant: Variant,
+    /// Hosting as agreed once and for all (fixed), or by hash as peers come and go (open; sigma only)
+    #[arg(long, value_name = "KIND", default_value = "fixed", value_parser = membership)]
+    membership: Membership,
     #[command(flatten)]
     runs: SeedRuns,
     /// Break one rule on purpose; `lab mutants --list` says which there are
@@ -56,7 +59,15 @@ const EXAMPLES: &str = "  \
 
 impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let protocols = Protocols::list(&self.protocol);
+        let mut protocols = Protocols::list(&self.protocol);
+        if self.membership == Membership::Open {
+            let moves = |protocol: &ProtocolName| *protocol == ProtocolName::Sigma;
+            protocols.retain(moves);
+            if protocols.is_empty() || self.variant != Variant::Shipped {
+                let why = "--membership open: only the shipped sigma lets hosting move";
+                return Err(BadParameters(why.to_owned()).into());
+            }
+        }
         let victims: Vec<Victim> =
             protocols.iter().map(|protocol| self.victim(*protocol)).collect::<Result<_, _>>()?;
         let SeedRuns { seeds, jobs, .. } = &self.runs;
@@ -89,8 +100,8 @@ impl Torture {
     fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
         let replicas = &self.runs.replicas;
         let quorum = replicas.quorum()?;
-        let mut victim =
-            Victim { protocol, variant: self.variant, mutant: None, agents: self.agents, quorum };
+        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
+        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
@@ -98,6 +109,14 @@ impl Torture {
             victim.mutant = broken.mutant;
         }
         Ok(victim)
+    }
+}
+
+fn membership(text: &str) -> Result<Membership, String> {
+    match text {
+        "fixed" => Ok(Membership::Fixed),
+        "open" => Ok(Membership::Open),
+        _ => Err("it is `fixed` or `open`".to_owned()),
     }
 }
 

@@ -63,7 +63,8 @@ impl State {
 
 impl Placement {
     /// The view of a peer that knows nobody yet. Without `hosts` it is a client only. `settle` is the
-    /// longest that views of two peers are expected to differ after a change.
+    /// longest that a view is expected to be wrong after a change: how long silence lasts until a peer is
+    /// taken for gone, and then some.
     #[must_use]
     pub const fn new(me: PeerId, key: Key, hosts: bool, lease_max: Span, settle: Span) -> Self {
         let settled_at = LocalTime::MIN;

@@ -16,7 +16,8 @@
 //!
 //! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged: peers crash,
 //!   they do not lie.
-//! - Which peer hosts a replica does not change.
+//! - Which peer hosts a replica does not change; or, with [`Config::open`], hosts hand their replicas over
+//!   and views of the swarm settle within the time that [`crate::parts::Placement`] allows for.
 //! - Clock rates differ by less than the margin (±0.5 % each); offsets and wall clocks do not matter
 //!   for exclusion.
 //! - Fewer than 2m − n hosts of a name *claim* to remember what they have forgotten: a host that knows
@@ -61,7 +62,7 @@
 //! [`message`] first.
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote, `queue`,
-//! tombstones and `tokens`.
+//! tombstones and `tokens`. `moving` is how replicas move, `neighbours` what a host knows of other peers.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
 //! three outcomes in `decide`; `sealing` is what it does about tokens, `speech` what it says and when;

@@ -154,7 +154,7 @@ impl Host {
         let again: Vec<Box<HandOff>> = neighbour.under_way.values().cloned().collect();
         let greet =
             neighbour.owes_word() && now.since(neighbour.since) < self.desk.config.lease_max * 2;
-        if resumes && neighbour.tries >= 2 {
+        if resumes {
             neighbour.under_way.clear();
             again.iter().for_each(|hand_off| self.resume(cx, hand_off));
             return;
@@ -364,6 +364,9 @@ impl Replica {
         if !self.stubborn {
             self.sure = false;
             self.tokens.doubt();
+            if let Some(owner) = &mut self.owner {
+                owner.stale = true;
+            }
             self.dirty = true;
         }
     }
@@ -385,7 +388,7 @@ impl Replica {
         let now = cx.now();
         self.tokens.adopt(handed.tokens, self.sure);
         if let Some(vote) = &handed.owner {
-            self.adopt_vote(desk, now, vote);
+            self.adopt_vote(desk, now, vote, handed.sure);
         }
         if !self.sure {
             self.abstain_until = self.abstain_until.max(now + handed.abstains_for);
@@ -396,7 +399,7 @@ impl Replica {
         self.save(desk, cx);
     }
 
-    fn adopt_vote(&mut self, desk: &Desk, now: LocalTime, handed: &HandedVote) {
+    fn adopt_vote(&mut self, desk: &Desk, now: LocalTime, handed: &HandedVote, sure: bool) {
         let &HandedVote { ticket, ttl, mut vote, sent, sealed } = handed;
         let lease_ttl =
             if desk.breaks(Mutant::AdoptsBriefly) { vote.lease.ttl / 4 } else { vote.lease.ttl };
@@ -410,7 +413,7 @@ impl Replica {
             self.abstain_until = self.abstain_until.max(own.lease_end(desk).max(theirs));
         }
         if keeps_own || self.tombstones.contains(&ticket.request) {
-            self.tokens.proposal_spent(vote.proposal);
+            self.tokens.raise(vote.proposal);
             return;
         }
         self.vacate(End::Lapsed);
@@ -423,6 +426,7 @@ impl Replica {
             since: now,
             sealed,
             recalled_at: None,
+            stale: !sure,
         });
     }
 
@@ -444,7 +448,7 @@ impl Replica {
         let now = cx.now();
         self.tokens.adopt(handed.tokens, false);
         if let Some(owner) = &handed.owner {
-            self.tokens.proposal_spent(owner.vote.proposal);
+            self.tokens.raise(owner.vote.proposal);
         }
         self.tokens.doubt();
         let abstains_for = handed.abstains_for.max(desk.config.lease_max);

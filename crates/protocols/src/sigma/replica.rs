@@ -47,6 +47,8 @@ pub(super) struct Owner {
     /// Whether it has had a token written down, which counts as shown from then on.
     pub(super) sealed: bool,
     pub(super) recalled_at: Option<LocalTime>,
+    /// Whether another host may have voted since the proposal was made, so that it may be too low.
+    pub(super) stale: bool,
 }
 
 impl Owner {
@@ -107,7 +109,19 @@ impl Replica {
             return false;
         }
         self.sure |= self.inherited_until(desk, cx) <= cx.now();
+        if self.sure {
+            self.freshen_proposal(desk, cx);
+        }
         self.sure
+    }
+
+    /// What was proposed before another host may have voted is proposed anew, before the vote is good for
+    /// any longer.
+    fn freshen_proposal(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+        let Some(owner) = self.owner.as_mut().filter(|owner| owner.stale) else { return };
+        let proposal = self.tokens.propose(desk, cx);
+        (owner.vote.proposal, owner.stale) = (owner.vote.proposal.max(proposal), false);
+        self.dirty = true;
     }
 
     /// Until when another host may have votes out for it.
@@ -146,6 +160,7 @@ impl Replica {
             // Perhaps, perhaps not: so it counts.
             sealed: true,
             recalled_at: None,
+            stale: desk.config.open,
         });
     }
 
@@ -257,7 +272,7 @@ impl Replica {
             self.tombstones.insert(ticket.request, now, now + desk.config.flight_max);
         }
         if let Spent::Token(used) = spent {
-            self.learn(desk, used);
+            self.learn(desk, ticket, used);
         }
         match &self.owner {
             Some(owner) if owner.ticket == ticket => {
@@ -285,7 +300,7 @@ impl Replica {
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, claim: &Claim, echo: Echo,
     ) -> Option<bool> {
         self.settle(desk, cx);
-        self.learn(desk, claim.used);
+        self.learn(desk, claim.ticket, claim.used);
         if !self.may_confirm(desk, cx) {
             self.save(desk, cx);
             return None;
@@ -379,7 +394,9 @@ impl Replica {
     pub(super) fn vacate(&mut self, end: End) {
         let Some(owner) = self.owner.take() else { return };
         self.dirty = true;
-        if owner.sealed || matches!(end, End::Lapsed) {
+        if owner.stale {
+            self.tokens.raise(owner.vote.proposal);
+        } else if owner.sealed || matches!(end, End::Lapsed) {
             self.tokens.proposal_spent(owner.vote.proposal);
         }
     }
@@ -416,6 +433,7 @@ impl Replica {
                 since: now,
                 sealed: false,
                 recalled_at: None,
+                stale: false,
             });
             self.dirty = true;
             self.wake_at(cx, now + ttl);
@@ -441,9 +459,20 @@ impl Replica {
         }
     }
 
-    fn learn(&mut self, desk: &Desk, used: Used) {
+    /// A request has shown a token. Where hosting moves, that its winner knew this life of the host says
+    /// nothing: the replica may have been elsewhere meanwhile. That it used this replica's own proposal,
+    /// or a higher token, does.
+    fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
         let before = self.tokens;
-        self.tokens.learn(desk, used);
+        if desk.config.open {
+            self.tokens.learn(desk, Used { knew: None, ..used });
+            let fresh = self.owner.as_ref().filter(|o| o.ticket == ticket && !o.stale);
+            if fresh.is_some_and(|owner| owner.vote.proposal <= used.token) {
+                self.tokens.proposal_sealed();
+            }
+        } else {
+            self.tokens.learn(desk, used);
+        }
         self.dirty |= self.tokens != before;
     }
 
@@ -492,7 +521,7 @@ impl Replica {
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
                 let ahead = place as u32 + u32::from(owner.is_some());
                 let turn = desk.config.turn_in(service, place as u64);
-                let turn = turn.max(desk.abstain_until.since(now));
+                let turn = turn.max(voting_at.since(now));
                 (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
             }
         };

@@ -44,6 +44,12 @@ impl Tokens {
         self.amnesiac = handed.amnesiac || (own_memory && self.amnesiac);
     }
 
+    /// A proposal from before this replica's memory got its gap may have been shown: that says nothing of
+    /// the gap.
+    pub(super) fn raise(&mut self, proposal: Token) {
+        self.highest = self.highest.max(proposal);
+    }
+
     /// Somebody else may have shown higher ones.
     pub(super) fn doubt(&mut self) {
         self.amnesiac = true;

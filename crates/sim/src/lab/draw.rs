@@ -4,6 +4,8 @@ use sigmalock_core::{Name, PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
 
 use super::mishaps::{Mishaps, Regime};
+use super::open;
+use super::torture::Membership;
 use crate::clock::Clocks;
 use crate::faults::{Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -22,7 +24,7 @@ const MANY: usize = 20;
 const PPM_MAX: u64 = 5_000;
 
 /// No world of this size needs more.
-const EVENTS_MAX: u64 = 3_000_000;
+pub(super) const EVENTS_MAX: u64 = 3_000_000;
 
 /// What a world is mostly like. Rare sequences of rare events need a world that is bent on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,15 +101,19 @@ impl Weather {
     }
 }
 
-const fn ms(ms: u64) -> Span {
+pub(super) const fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
 }
 
 /// The quorum that a seed draws, from a stream of its own: a seed means the same world whether its
 /// quorum was drawn or given.
-pub(super) fn quorum(seed: u64) -> Quorum {
+pub(super) fn quorum(membership: Membership, seed: u64) -> Quorum {
     let mut at = Rng::split(seed, 0x7175_6f72).below(100);
-    for (n, m, share) in QUORUMS {
+    let shares: &[(u16, u16, u64)] = match membership {
+        Membership::Fixed => &QUORUMS,
+        Membership::Open => &open::QUORUMS,
+    };
+    for &(n, m, share) in shares {
         if at < share
             && let Ok(quorum) = Quorum::new(n, m)
         {
@@ -133,7 +139,8 @@ pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, R
     let mut workload = workload(&mut rng, &subject.tuning, many);
     weather.bend_workload(&mut rng, &mut workload);
     if agents {
-        add_agents(&mut subject, &mut workload, weather, many, seed);
+        let calm = matches!(weather, Weather::Calm | Weather::Echoes);
+        add_agents(&mut subject, &mut workload, calm, many, seed);
     }
     // A host that crashes under its clients comes back with what it has; the other regime forbids
     // that this be nothing.
@@ -169,11 +176,11 @@ pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, R
 
 /// A dead holder's lease and a forgetful host's abstention at their worst, some unclaimed votes, and
 /// the longest time between two questions of somebody who waits.
-fn patience_after_heal(tuning: &Tuning) -> Span {
+pub(super) fn patience_after_heal(tuning: &Tuning) -> Span {
     tuning.lease_max * 2 + tuning.claim_window * 4 + tuning.round_trip_worst * 20 + ms(30_000)
 }
 
-fn network(rng: &mut Rng) -> Network {
+pub(super) fn network(rng: &mut Rng) -> Network {
     let latency = match rng.below(4) {
         0 => Latency::Constant(ms(rng.between(10, 150))),
         1 => {
@@ -202,7 +209,7 @@ fn network(rng: &mut Rng) -> Network {
     network
 }
 
-fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning {
+pub(super) fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning {
     let one_way = network.latency.worst();
     let round_trip_worst = one_way * 2;
     let oldest = one_way + network.late_max + mail_max;
@@ -214,10 +221,11 @@ fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning {
         flight_max: oldest + oldest.millionths(2 * PPM_MAX as u32),
         back_off: (Span::ZERO, ms(rng.between(500, 4_000))),
         durable: rng.below(2) == 0,
+        open: false,
     }
 }
 
-fn clocks(rng: &mut Rng, regime: Regime, lease_max: Span) -> Clocks {
+pub(super) fn clocks(rng: &mut Rng, regime: Regime, lease_max: Span) -> Clocks {
     let wall_error_max = match regime {
         // Two clocks may be wrong in opposite directions, and proposals are rounded to a quarter of
         // the longest lease: together that must stay below the lease that a forgetful host abstains.
@@ -228,7 +236,7 @@ fn clocks(rng: &mut Rng, regime: Regime, lease_max: Span) -> Clocks {
     Clocks { ppm_max, offset_max: ms(1 + rng.below(1 << 36)), wall_error_max }
 }
 
-fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
+pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
     // Half of all worlds are crowded: everybody wants the same, all the time.
     let crowded = rng.below(2) == 0;
     let (fewest, most) = (if crowded { 3 } else { 2 }, if many { 5 } else { 8 });
@@ -280,8 +288,8 @@ fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
 
 /// Gives every peer an agent and several clients, from a stream of their own: otherwise the seed means
 /// the same world.
-fn add_agents(
-    subject: &mut Subject, workload: &mut Workload, weather: Weather, many: bool, seed: u64,
+pub(super) fn add_agents(
+    subject: &mut Subject, workload: &mut Workload, calm: bool, many: bool, seed: u64,
 ) {
     let mut rng = Rng::split(seed, 0x6167_656e);
     subject.entries_per_grant = Some(*rng.pick(&[1, 2, 3, 3, 8]));
@@ -299,13 +307,13 @@ fn add_agents(
     if let (Length::Uniform(low, high), 1..) = (workload.ttl, rng.below(4)) {
         workload.ttl = Length::Constant(rng.span(low, high));
     }
-    if !matches!(weather, Weather::Calm | Weather::Echoes) && rng.below(2) == 0 {
+    if !calm && rng.below(2) == 0 {
         let length = Length::Uniform(Span::ZERO, ms(500));
         workload.evict = Habit { probability: 0.1 * rng.unit(), length };
     }
 }
 
-fn clients(config: &RunConfig) -> Vec<PeerId> {
+pub(super) fn clients(config: &RunConfig) -> Vec<PeerId> {
     let roster = config.roster();
     let count = match config.workload.arrivals {
         Arrivals::Loops { clients, .. } => clients,
@@ -342,6 +350,8 @@ fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Reg
     let durable = subject.tuning.durable;
     let lease_max = subject.tuning.lease_max;
     let overlap = subject.quorum.overlap();
-    let mut mishaps = Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts: 0 };
+    let (cuts, briefly) = (0, None);
+    let mut mishaps =
+        Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts, briefly };
     config.faults.faults = mishaps.schedule(safety);
 }

@@ -26,6 +26,8 @@ pub(super) struct Mishaps<'a> {
     /// So many hosts in every two quorums.
     pub(super) overlap: usize,
     pub(super) cuts: u32,
+    /// If given, cuts that make hearing each other intransitive last no longer than this.
+    pub(super) briefly: Option<Span>,
 }
 
 type Schedule = Vec<(TrueTime, Fault)>;
@@ -144,33 +146,39 @@ impl Mishaps<'_> {
 
     fn cut(
         &mut self, at: TrueTime, groups: Vec<(Vec<PeerId>, Vec<PeerId>)>, schedule: &mut Schedule,
+        briefly: Option<Span>,
     ) {
         self.cuts += 1;
         let id = self.cuts;
         schedule
             .extend(groups.into_iter().map(|(from, to)| (at, Fault::Cut(Cut { id, from, to }))));
-        schedule.push((self.later(at, 300, 15_000), Fault::Mend(id)));
+        let mended = self.later(at, 300, 15_000);
+        let mended = briefly.map_or(mended, |span| mended.min(at + span));
+        schedule.push((mended, Fault::Mend(id)));
     }
 
     /// Two halves that do not hear each other; sometimes a third group hears both, so that who hears
     /// whom is not transitive.
     fn split(&mut self, at: TrueTime, schedule: &mut Schedule) {
         let (mut left, right) = self.halves();
+        let mut briefly = None;
         if self.rng.below(2) == 0 {
             left.truncate(left.len().div_ceil(2));
+            briefly = self.briefly;
         }
-        self.cut(at, vec![(left.clone(), right.clone()), (right, left)], schedule);
+        self.cut(at, vec![(left.clone(), right.clone()), (right, left)], schedule, briefly);
     }
 
     /// One half is heard by the other but does not hear it.
     fn one_way(&mut self, at: TrueTime, schedule: &mut Schedule) {
         let groups = self.halves();
-        self.cut(at, vec![groups], schedule);
+        self.cut(at, vec![groups], schedule, None);
     }
 
     /// A client loses some or all hosts, in one direction or both.
     fn lonely_client(&mut self, at: TrueTime, schedule: &mut Schedule) {
-        let client = vec![*self.rng.pick(&self.clients)];
+        let lonely = *self.rng.pick(&self.clients);
+        let client = vec![lonely];
         let hosts = if self.rng.below(2) == 0 { self.hosts.clone() } else { self.halves().0 };
         let out = (client.clone(), hosts.clone());
         let back = (hosts, client);
@@ -179,7 +187,8 @@ impl Mishaps<'_> {
             1 => vec![back],
             _ => vec![out, back],
         };
-        self.cut(at, groups, schedule);
+        let briefly = self.briefly.filter(|_| self.hosts.contains(&lonely));
+        self.cut(at, groups, schedule, briefly);
     }
 
     /// One host that comes and goes again and again.

@@ -3,5 +3,6 @@
 mod draw;
 mod mishaps;
 pub mod mutants;
+mod open;
 pub mod sweep;
 pub mod torture;

@@ -6,7 +6,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::{agent, sigma};
 
-use super::torture::{Failure, Victim, torture, torture_seed};
+use super::torture::{Failure, Membership, Victim, torture, torture_seed};
 use crate::mutant::Mutant;
 
 /// The oracle whose business a mutant is. An objection of another one is welcome, but proves nothing
@@ -34,7 +34,12 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::CountsFromReceipt
         | Mutant::IgnoresClaimWindow
         | Mutant::CountsStaleResponses
-        | Mutant::CountsYieldedVotes => "exclusion",
+        | Mutant::CountsYieldedVotes
+        | Mutant::VotesAfterHandingOff
+        | Mutant::TakesOverBlindly
+        | Mutant::HandsOffWithoutTheVote
+        | Mutant::AdoptsBriefly
+        | Mutant::ResumesByTimeout => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
         | Mutant::ShowsGrantCounter
@@ -52,6 +57,21 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
     }
 }
 
+/// The kind of world in which the broken rule matters.
+#[must_use]
+pub const fn world_for(mutant: Mutant) -> Membership {
+    match mutant {
+        Mutant::Sigma(
+            sigma::Mutant::VotesAfterHandingOff
+            | sigma::Mutant::TakesOverBlindly
+            | sigma::Mutant::HandsOffWithoutTheVote
+            | sigma::Mutant::AdoptsBriefly
+            | sigma::Mutant::ResumesByTimeout,
+        ) => Membership::Open,
+        _ => Membership::Fixed,
+    }
+}
+
 /// Seeds that are looked at together: no more than the failures that a report keeps.
 const PACK_MAX: u64 = 64;
 
@@ -61,8 +81,8 @@ pub fn hunt(
     mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
 ) -> Option<Failure> {
     let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-    let victim =
-        Victim { protocol, variant, mutant: Some(mutant), agents: mutant.needs_agents(), quorum };
+    let (agents, membership) = (mutant.needs_agents(), world_for(mutant));
+    let victim = Victim { protocol, variant, mutant: Some(mutant), agents, quorum, membership };
     let healthy = Victim { mutant: None, ..victim };
     let oracle = oracle_for(mutant);
     let mut from = seeds.start;

@@ -9,12 +9,33 @@ use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
-use super::draw;
+use super::{draw, open};
 use crate::history::TrueTime;
 use crate::mutant::Mutant;
 use crate::oracles::Violation;
 use crate::run::RunConfig;
 use crate::subject::Subject;
+
+/// How it is decided who hosts what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Membership {
+    /// Once and for all.
+    #[default]
+    Fixed,
+    /// By hash, among those who are there.
+    Open,
+}
+
+impl Membership {
+    /// The name as commands spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Open => "open",
+        }
+    }
+}
 
 /// What is tortured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,16 +50,21 @@ pub struct Victim {
     pub agents: bool,
     /// m of n; if none is given, each seed draws one of the usual ones.
     pub quorum: Option<Quorum>,
+    /// In which kind of world.
+    pub membership: Membership,
 }
 
 impl Victim {
     /// The subject and the world that a seed means.
     #[must_use]
     pub fn case(&self, seed: u64) -> (Subject, RunConfig) {
-        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
-        draw::case(subject, self.has_agents(), seed)
+        match self.membership {
+            Membership::Fixed => draw::case(subject, self.has_agents(), seed),
+            Membership::Open => open::case(subject, self.has_agents(), seed),
+        }
     }
 
     /// Whether every peer has an agent: it is to have one, or what is broken is the agent.
@@ -50,14 +76,18 @@ impl Victim {
     /// The command that runs one seed again.
     #[must_use]
     pub fn replay(&self, seed: u64) -> String {
-        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(seed));
+        let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let Self { protocol, variant, .. } = self;
+        let membership = match self.membership {
+            Membership::Fixed => "",
+            Membership::Open => " --membership open",
+        };
         let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
         let agents = if self.has_agents() { " --agents" } else { "" };
         let end = seed.saturating_add(1);
         format!(
-            "sigmalock lab torture --protocol {protocol} --variant {variant} --n {n} --m {m}{agents}{mutant} --seeds {seed}..{end}"
+            "sigmalock lab torture --protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{mutant} --seeds {seed}..{end}"
         )
     }
 }
@@ -232,7 +262,8 @@ mod tests {
     fn the_last_seeds_there_are_come_to_an_end_and_more_jobs_than_seeds_change_nothing() {
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let quorum = Quorum::new(3, 2).ok();
-        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum };
+        let membership = Membership::Fixed;
+        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
         let seeds = u64::MAX - 5..u64::MAX;
         let report = |jobs| torture(&victim, seeds.clone(), jobs, &|_| (), false);
         let (one, many) = (report(1), report(usize::MAX));

@@ -1,0 +1,242 @@
+//! Open membership: who sees whom, and when.
+//!
+//! Every peer has its own [`Placement`], the very one that live peers have. Something that happens (a peer
+//! starts, stops, leaves, falls asleep; a cut begins or ends) is noticed by every other peer at a moment of
+//! its own: within `delay`, or, where only silence tells, within `delay` after `silence`. So views differ,
+//! for no longer than `delay`. A peer that wakes from a sleep long enough for others to have given it up
+//! takes all its sessions for lost before it does anything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sigmalock_core::{Input, Key, LocalTime, PeerId, Span};
+use sigmalock_protocols::parts::Placement;
+
+use crate::faults::Cut;
+use crate::history::TrueTime;
+use crate::rng::Rng;
+use crate::watch::Watch;
+use crate::world::{Event, LockProtocol, World};
+
+/// The membership of an open world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Open {
+    /// How many of the hosts are there from the beginning; the others join when the plan says so.
+    pub first: usize,
+    /// Who is silent for so long is taken for gone.
+    pub silence: Span,
+    /// What happens is noticed so late at most.
+    pub delay: Span,
+    /// So long does somebody who is about to leave stay to hand over.
+    pub linger: Span,
+    /// The longest lease.
+    pub lease_max: Span,
+}
+
+impl Open {
+    /// The longest that somebody's view is wrong, by anybody's clock: a cut is noticed when there has been
+    /// silence, and who slept through something notices it later.
+    fn settle(&self) -> Span {
+        let longest = self.silence + self.delay * 2;
+        longest + longest.millionths(20_000)
+    }
+}
+
+/// Who sees whom.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    pub(crate) open: Open,
+    /// For each peer, whom it sees: which life of it.
+    views: Vec<BTreeMap<usize, u32>>,
+    cuts: Vec<(Cut, TrueTime)>,
+    asleep: BTreeMap<usize, TrueTime>,
+    /// Hosts that have been here and are expected to be.
+    members: BTreeSet<usize>,
+    left: BTreeSet<usize>,
+    rng: Rng,
+}
+
+impl Overlay {
+    pub(crate) fn new(open: Open, seed: u64) -> Self {
+        Self {
+            open,
+            views: Vec::new(),
+            cuts: Vec::new(),
+            asleep: BTreeMap::new(),
+            members: BTreeSet::new(),
+            left: BTreeSet::new(),
+            rng: Rng::split(seed, 0x6f76_6572),
+        }
+    }
+
+    /// Whether a host is not there, and not expected to come back when the world is healed.
+    pub(crate) fn is_absent(&self, index: usize) -> bool {
+        self.left.contains(&index) || !self.members.contains(&index)
+    }
+
+    fn view(&mut self, index: usize) -> &mut BTreeMap<usize, u32> {
+        if self.views.len() <= index {
+            self.views.resize_with(index + 1, BTreeMap::new);
+        }
+        &mut self.views[index]
+    }
+}
+
+fn key_of(seed: u64, id: PeerId) -> Key {
+    let mut rng = Rng::split(seed, 0x6b65_7900_0000 ^ id.0);
+    let mut key = [0; 32];
+    key.chunks_mut(8).for_each(|part| part.copy_from_slice(&rng.bits().to_be_bytes()));
+    Key(key)
+}
+
+impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+    /// A peer is about to begin a life: it knows who is in the swarm, from its address book or from who it
+    /// joins through, and sees nobody yet.
+    pub(crate) fn enter_overlay(&mut self, index: usize) {
+        let (seed, roster) = (self.config.seed, self.roster);
+        let Some(overlay) = &mut self.overlay else { return };
+        let hosts = index < roster.hosts;
+        let me = roster.id(index);
+        let now = self.peers[index].clocks.clock.read(self.now);
+        let settle = overlay.open.settle();
+        let mut placement =
+            Placement::new(me, key_of(seed, me), hosts, overlay.open.lease_max, settle);
+        for id in overlay.members.iter().map(|member| roster.id(*member)) {
+            placement.expect(id, key_of(seed, id), true, now);
+        }
+        placement.unsettle(now);
+        overlay.view(index).clear();
+        overlay.asleep.remove(&index);
+        overlay.left.remove(&index);
+        if hosts {
+            overlay.members.insert(index);
+        }
+        self.peers[index].placement = Some(placement);
+    }
+
+    /// Everybody looks at a peer, and it at everybody, some time after `after`.
+    pub(crate) fn schedule_looks(&mut self, index: usize, after: Span) {
+        for other in (0..self.peers.len()).filter(|other| *other != index) {
+            self.schedule_look(other, index, after);
+            self.schedule_look(index, other, after);
+        }
+    }
+
+    fn schedule_look(&mut self, observer: usize, about: usize, after: Span) {
+        let Some(overlay) = &mut self.overlay else { return };
+        if about < self.roster.hosts {
+            let at = self.now + after + overlay.rng.span(Span::ZERO, overlay.open.delay);
+            let (observer, about) = (observer as u32, about as u32);
+            self.queue.push(at, Event::Look { observer, about });
+        }
+    }
+
+    pub(crate) fn on_cut(&mut self, cut: &Cut) {
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.cuts.push((cut.clone(), self.now));
+        let silence = overlay.open.silence;
+        (0..self.peers.len()).for_each(|index| self.schedule_looks(index, silence));
+    }
+
+    /// The cuts of this id end, or all of them.
+    pub(crate) fn on_mended(&mut self, id: Option<u32>) {
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.cuts.retain(|(cut, _)| id.is_some_and(|id| cut.id != id));
+        (0..self.peers.len()).for_each(|index| self.schedule_looks(index, Span::ZERO));
+    }
+
+    pub(crate) fn on_asleep(&mut self, index: usize) {
+        let Some(overlay) = &mut self.overlay else { return };
+        overlay.asleep.entry(index).or_insert(self.now);
+        let silence = overlay.open.silence;
+        self.schedule_looks(index, silence);
+    }
+
+    /// A peer wakes. If it slept for long, the others may have given it up: its sessions are over.
+    pub(crate) fn on_awake(&mut self, index: usize) {
+        let Some(overlay) = &mut self.overlay else { return };
+        let Some(since) = overlay.asleep.remove(&index) else { return };
+        if self.now.since(since) >= overlay.open.silence / 2 {
+            let seen: Vec<usize> = overlay.view(index).keys().copied().collect();
+            seen.into_iter().for_each(|about| self.see(index, about, None));
+        }
+        self.schedule_looks(index, Span::ZERO);
+    }
+
+    /// A host is told that it will leave.
+    pub(crate) fn leave_overlay(&mut self, index: usize) {
+        let Some(linger) = self.overlay.as_ref().map(|overlay| overlay.open.linger) else { return };
+        if let Some(placement) = &mut self.peers[index].placement {
+            placement.leave();
+        }
+        self.input(index, Input::Leave);
+        self.queue.push(self.now + linger, Event::Gone { peer: index as u32 });
+    }
+
+    /// It has had its time to hand over.
+    pub(crate) fn on_gone(&mut self, index: usize) {
+        if self.peers[index].is_up() {
+            if let Some(overlay) = &mut self.overlay {
+                overlay.left.insert(index);
+                overlay.members.remove(&index);
+            }
+            self.crash(index);
+        }
+    }
+
+    pub(crate) fn on_look(&mut self, observer: usize, about: usize) {
+        if !self.peers[observer].is_up() {
+            return;
+        }
+        if self.peers[observer].paused_until.is_some() {
+            // It looks again when it wakes.
+            return;
+        }
+        let Some(overlay) = &mut self.overlay else { return };
+        let known = overlay.view(observer).get(&about).copied();
+        let life = self.sees(observer, about, known.is_some()).then(|| self.peers[about].life);
+        if known != life {
+            if known.is_some() {
+                self.see(observer, about, None);
+            }
+            if life.is_some() {
+                self.see(observer, about, life);
+            }
+        }
+    }
+
+    /// Whether heartbeats go to and fro. Who has a session keeps it through a short silence; who has none
+    /// cannot begin one.
+    fn sees(&self, observer: usize, about: usize, session: bool) -> bool {
+        let Some(overlay) = &self.overlay else { return false };
+        let patience = if session { overlay.open.silence } else { Span::ZERO };
+        let silent = |since: TrueTime| self.now.since(since) >= patience;
+        let (a, b) = (self.roster.id(observer), self.roster.id(about));
+        let cut =
+            |(cut, since): &(Cut, TrueTime)| (cut.stops(a, b) || cut.stops(b, a)) && silent(*since);
+        self.peers[about].is_up()
+            && !overlay.asleep.get(&about).is_some_and(|since| silent(*since))
+            && !overlay.cuts.iter().any(cut)
+    }
+
+    fn see(&mut self, observer: usize, about: usize, life: Option<u32>) {
+        let (seed, id) = (self.config.seed, self.roster.id(about));
+        let peer = &mut self.peers[observer];
+        let now: LocalTime = peer.clocks.clock.read(self.now);
+        let (Some(overlay), Some(placement)) = (&mut self.overlay, &mut peer.placement) else {
+            return;
+        };
+        let input = match life {
+            Some(life) => {
+                overlay.view(observer).insert(about, life);
+                placement.up(id, key_of(seed, id), true, now);
+                Input::PeerUp(id)
+            }
+            None => {
+                overlay.view(observer).remove(&about);
+                placement.down(id, now, overlay.left.contains(&about));
+                Input::PeerDown(id)
+            }
+        };
+        self.input(observer, input);
+    }
+}
