@@ -2,9 +2,17 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use common::machine::{Machine, PATIENCE, id, wait_until};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+
+/// Each of these wants the machine for itself: a benchmark beside it would starve a demonstration.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The processes that this demonstration started and that still run: their command lines name its
 /// temporary directory.
@@ -22,9 +30,10 @@ fn is_empty(dir: &std::path::Path) -> bool {
 
 #[test]
 fn a_demonstration_kills_heals_and_cleans_up() {
+    let _alone = alone();
     let machine = Machine::new();
     let temp = tempfile::tempdir().expect("a directory");
-    let mut demo = machine.command(&["demo", "--auto", "--seconds", "8", "--json"]);
+    let mut demo = machine.command(&["demo", "--auto", "--seconds", "12", "--json"]);
     let demo = demo.env("TMPDIR", temp.path()).output().expect("it ends");
     let out = String::from_utf8_lossy(&demo.stdout);
     let told = format!("{out}{}", String::from_utf8_lossy(&demo.stderr));
@@ -42,6 +51,7 @@ fn a_demonstration_kills_heals_and_cleans_up() {
 
 #[test]
 fn an_interrupted_demonstration_leaves_nothing_behind() {
+    let _alone = alone();
     for signal in [Signal::INT, Signal::KILL] {
         let machine = Machine::new();
         let temp = tempfile::tempdir().expect("a directory");
@@ -60,6 +70,7 @@ fn an_interrupted_demonstration_leaves_nothing_behind() {
 
 #[test]
 fn a_benchmark_measures_everything_it_promises() {
+    let _alone = alone();
     let machine = Machine::new();
     let begin = std::time::Instant::now();
     let ran = machine.run(&[
