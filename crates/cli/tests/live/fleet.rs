@@ -204,7 +204,7 @@ impl Fleet {
                 let up = client
                     .peers()
                     .await
-                    .map_or(0, |peers| peers.iter().filter(|p| p.connected || p.myself).count());
+                    .map_or(0, |peers| peers.len());
                 if up >= self.peers.len() {
                     break;
                 }

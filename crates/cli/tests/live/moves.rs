@@ -85,7 +85,7 @@ async fn a_client_only_peer_uses_the_swarm_and_hosts_nothing() {
         guard.expect("it gets in").release().await.expect("and out");
     }
     let status = client.status().await.expect("it has a status");
-    assert_eq!(status.replicas_hosted, 0);
+    assert_eq!(status.hosted, 0);
 }
 
 #[tokio::test]
