@@ -27,6 +27,7 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Host {
     pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.desk.views += 1;
         if !self.desk.config.open || self.desk.config.client_only {
             return;
         }
@@ -38,6 +39,7 @@ impl Host {
     }
 
     pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.desk.views += 1;
         if !self.desk.config.open {
             return;
         }
@@ -53,6 +55,7 @@ impl Host {
 
     /// Everything goes to whoever hosts it when this peer is gone.
     pub(super) fn on_leave(&mut self, cx: Cx<'_, '_>) {
+        self.desk.views += 1;
         if !self.desk.config.open {
             return;
         }
