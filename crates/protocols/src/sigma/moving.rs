@@ -9,7 +9,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Echo, Lease, LocalTime, PeerId, ReplicaId, Span, Token};
+use sigmalock_core::{
+    Context, Echo, Incarnation, Lease, LocalTime, PeerId, ReplicaId, Span, Token,
+};
 
 use super::host::{Desk, Host};
 use super::message::{
@@ -71,6 +73,10 @@ impl Host {
     pub(super) fn on_hello(&mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello) {
         if !self.desk.config.open {
             return cx.note(Note::Malformed);
+        }
+        if self.desk.config.client_only {
+            let (floor, unsure, leaving) = (Token::default(), Span::ZERO, false);
+            return cx.send(from, Message::HandedOver { hello, floor, unsure, leaving });
         }
         let Some(neighbour) = self.desk.neighbours.meet(from) else { return };
         let before = neighbour.hello;
@@ -208,9 +214,7 @@ impl Host {
             && let Some(neighbour) = self.desk.neighbours.get_mut(host)
             && neighbour.life().is_some()
         {
-            if !neighbour.waiting.contains(&id) {
-                neighbour.waiting.push(id);
-            }
+            neighbour.waiting.insert(id);
             self.pump(cx, host);
         }
     }
@@ -226,9 +230,7 @@ impl Host {
         self.say_handed_over(cx, peer);
     }
 
-    fn hand_off(
-        &mut self, cx: Cx<'_, '_>, id: &ReplicaId, peer: PeerId, to: sigmalock_core::Incarnation,
-    ) {
+    fn hand_off(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, peer: PeerId, to: Incarnation) {
         let Some(mut replica) = self.replicas.remove(id) else { return };
         cx.note(Note::HandedOff);
         cx.cancel_timer(Timer::Replica(id.clone()));
@@ -337,7 +339,7 @@ impl Host {
 impl Replica {
     /// As it goes to its next host. It is frozen: from here on this host must not use it.
     fn hand_off(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, id: HandOffId, to: sigmalock_core::Incarnation,
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, id: HandOffId, to: Incarnation,
     ) -> HandOff {
         let now = cx.now();
         if self.owner.as_ref().is_some_and(|owner| owner.lease_end(desk) <= now) {
