@@ -601,6 +601,6 @@ fn what_is_hosted_and_who_waits_can_be_looked_into() {
     let local = peer.sigma.local(peer.now, &name);
     assert_eq!((local.holder, local.waiters), (None, vec![CallId(3)]));
     assert_eq!(local.votes.map(|votes| votes.unknown), Some(3));
-    assert_eq!(peer.sigma.names(None, 9), [name.clone()]);
+    assert_eq!(peer.sigma.names(None, 9), std::slice::from_ref(&name));
     assert!(peer.sigma.names(Some(&name), 9).is_empty() && peer.sigma.names(None, 0).is_empty());
 }

@@ -4,19 +4,28 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [((u16, u16), u64, &str); 1] = [(
-    (3, 2),
-    32_875,
-    "copies of YIELD bred without end, because a request whose answers were all late paced itself by a \
-     round trip of zero",
-)];
+const SEEDS: [(Membership, (u16, u16), u64, &str); 2] = [
+    (
+        Membership::Fixed,
+        (3, 2),
+        32_875,
+        "copies of YIELD bred without end, because a request whose answers were all late paced itself by a \
+         round trip of zero",
+    ),
+    (
+        Membership::Open,
+        (9, 6),
+        2_785,
+        "a host that had been cut off renewed votes with what it had proposed before, when others had shown \
+         higher tokens meanwhile and forgotten them",
+    ),
+];
 
 #[test]
 fn what_once_failed_does_not_fail_again() {
-    for ((n, m), seed, what) in SEEDS {
+    for (membership, (n, m), seed, what) in SEEDS {
         let quorum = Some(Quorum::new(n, m).unwrap());
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-        let membership = Membership::Fixed;
         let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);

@@ -47,6 +47,19 @@ fn one_thread_and_four_report_the_same() {
 }
 
 #[test]
+fn open_worlds_are_repeatable_move_replicas_and_hold() {
+    let membership = Membership::Open;
+    let victim = Victim { membership, ..victim(ProtocolName::Sigma) };
+    let report = |jobs| torture(&victim, 0..150, jobs, &|_| {}, false);
+    let (one, four) = (report(1), report(4));
+    assert_eq!(one.digest, four.digest);
+    assert_eq!(one.failures, []);
+    assert!(one.faults["join"] > 50 && one.faults["leave"] > 50, "{:?}", one.faults);
+    assert!(one.notes["replica taken over"] > 1_000 && one.entries > 1_000, "{:?}", one.notes);
+    assert!(victim.replay(7).contains(" --membership open "), "{}", victim.replay(7));
+}
+
+#[test]
 fn stopping_at_the_first_failure_finds_the_same_seed_on_any_number_of_threads() {
     let mutant = "shows-grant-counter".parse().ok();
     let victim = Victim { mutant, ..victim(ProtocolName::Sigma) };

@@ -25,20 +25,22 @@ pub const KNOWN_FOR: Span = Span::from_secs(3_600);
 #[derive(Debug, Clone)]
 pub struct Placement {
     me: PeerId,
-    key: Key,
+    place: Place,
     hosts: bool,
     lease_max: Span,
     /// Views of two peers differ for no longer than this, as far as anybody counts on it.
     settle: Span,
     /// From then on this view is taken for complete.
     settled_at: LocalTime,
+    /// Whether half of the known hosts or more are gone.
+    cut_off: bool,
     peers: BTreeMap<PeerId, Known>,
 }
 
 /// Another peer.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    key: Key,
+    place: Place,
     hosts: bool,
     state: State,
 }
@@ -66,9 +68,10 @@ impl Placement {
     /// longest that a view is expected to be wrong after a change: how long silence lasts until a peer is
     /// taken for gone, and then some.
     #[must_use]
-    pub const fn new(me: PeerId, key: Key, hosts: bool, lease_max: Span, settle: Span) -> Self {
-        let settled_at = LocalTime::MIN;
-        Self { me, key, hosts, lease_max, settle, settled_at, peers: BTreeMap::new() }
+    pub fn new(me: PeerId, key: Key, hosts: bool, lease_max: Span, settle: Span) -> Self {
+        let (place, settled_at) = (place_of(&key), LocalTime::MIN);
+        let peers = BTreeMap::new();
+        Self { me, place, hosts, lease_max, settle, settled_at, cut_off: false, peers }
     }
 
     /// This view may lack somebody: the peer is about to join a swarm, or has slept. Not needed by who
@@ -83,7 +86,8 @@ impl Placement {
         let room = self.peers.len() < PEERS_MAX && peer != self.me;
         if room && !self.peers.contains_key(&peer) {
             let state = State::Gone { at: now, clean: false };
-            self.peers.insert(peer, Known { key, hosts, state });
+            self.peers.insert(peer, Known { place: place_of(&key), hosts, state });
+            self.count();
         }
     }
 
@@ -98,7 +102,8 @@ impl Placement {
         }
         let could_vote = self.may_vote();
         let state = State::Up { since: now };
-        self.peers.insert(peer, Known { key, hosts, state });
+        self.peers.insert(peer, Known { place: place_of(&key), hosts, state });
+        self.count();
         if !could_vote && self.may_vote() {
             self.unsettle(now);
         }
@@ -117,6 +122,7 @@ impl Placement {
     /// This peer is about to leave: it hosts nothing any more.
     pub fn leave(&mut self) {
         self.hosts = false;
+        self.count();
     }
 
     /// Forgets who has been gone for long. Good to call now and then.
@@ -127,6 +133,7 @@ impl Placement {
             State::Gone { at, clean: true } => now.since(at) <= lease_max,
             State::Gone { at, clean: false } => now.since(at) <= lease_max.max(KNOWN_FOR),
         });
+        self.count();
     }
 
     fn make_room(&mut self) -> bool {
@@ -138,10 +145,10 @@ impl Placement {
     /// The peer that hosts a replica: the closest one that is up.
     #[must_use]
     pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        let place = key_of(replica);
-        let me = self.hosts.then(|| (distance(&self.key, &place), self.me));
+        let place = place_of(&key_of(replica));
+        let me = self.hosts.then(|| (distance(&self.place, &place), self.me));
         let up = self.hosts_known().filter(|(_, known)| known.state.is_up());
-        let others = up.map(|(id, known)| (distance(&known.key, &place), id));
+        let others = up.map(|(id, known)| (distance(&known.place, &place), id));
         me.into_iter().chain(others).min().map(|(_, id)| id)
     }
 
@@ -152,12 +159,12 @@ impl Placement {
     pub fn inherited_until(
         &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
-        let place = key_of(replica);
-        let mine = distance(&self.key, &place);
+        let place = place_of(&key_of(replica));
+        let mine = distance(&self.place, &place);
         let mut until = self.settled_at;
-        let mut next: Option<([u64; 4], LocalTime)> = None;
+        let mut next: Option<(Place, LocalTime)> = None;
         for (id, known) in self.hosts_known() {
-            let theirs = distance(&known.key, &place);
+            let theirs = distance(&known.place, &place);
             if theirs < mine && known.state.is_up() {
                 continue;
             }
@@ -197,8 +204,13 @@ impl Placement {
     /// Whether more than half of the hosts known over the last hour are up, this peer among them. Who
     /// sees fewer may be cut off from a swarm that goes on without it.
     #[must_use]
-    pub fn may_vote(&self) -> bool {
-        let (mut up, mut known) = (usize::from(self.hosts), usize::from(self.hosts));
+    pub const fn may_vote(&self) -> bool {
+        !self.cut_off
+    }
+
+    fn count(&mut self) {
+        let me = usize::from(self.hosts);
+        let (mut up, mut known) = (me, me);
         for (_, peer) in self.hosts_known() {
             match peer.state {
                 State::Up { .. } => (up, known) = (up + 1, known + 1),
@@ -206,7 +218,7 @@ impl Placement {
                 State::Gone { clean: true, .. } => {}
             }
         }
-        2 * up > known
+        self.cut_off = 2 * up <= known;
     }
 
     fn hosts_known(&self) -> impl Iterator<Item = (PeerId, &Known)> {
@@ -231,12 +243,18 @@ pub fn key_of(replica: &ReplicaId) -> Key {
     Key(hash.finalize().into())
 }
 
-/// How far two keys are apart, most significant part first.
-fn distance(a: &Key, b: &Key) -> [u64; 4] {
-    let part = |key: &Key, at: usize| {
+/// A key, or how far two of them are apart, most significant part first.
+type Place = [u64; 4];
+
+fn place_of(key: &Key) -> Place {
+    let part = |at: usize| {
         key.0[at * 8..at * 8 + 8].iter().fold(0, |part, byte| part << 8 | u64::from(*byte))
     };
-    core::array::from_fn(|at| part(a, at) ^ part(b, at))
+    core::array::from_fn(part)
+}
+
+fn distance(a: &Place, b: &Place) -> Place {
+    core::array::from_fn(|at| a[at] ^ b[at])
 }
 
 #[cfg(test)]

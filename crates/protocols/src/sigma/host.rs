@@ -34,6 +34,8 @@ pub(super) struct Desk {
     pub(super) responses: u64,
     pub(super) grants: u64,
     pub(super) hand_offs: u64,
+    /// Counts changes of the driver's view of who hosts what, which come with PeerUp, PeerDown and Leave.
+    pub(super) views: u64,
     pub(super) clock: HybridClock,
     /// The other peers, where hosting moves.
     pub(super) neighbours: Neighbours,
@@ -91,6 +93,7 @@ impl Host {
             responses: 0,
             grants: 0,
             hand_offs: 0,
+            views: 1,
             clock: HybridClock::default(),
             neighbours: Neighbours::default(),
             leaving: false,
@@ -300,8 +303,10 @@ impl Host {
     }
 
     /// Whether somebody else hosts that replica; if so, the client is told.
-    fn sends_on(&self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
-        if !self.desk.config.open || self.replicas.get(id).is_some_and(|replica| replica.stubborn) {
+    fn sends_on(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
+        let here = self.replicas.get_mut(id);
+        let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
+        if !self.desk.config.open || mine {
             return false;
         }
         let host = cx.host_of(id).filter(|host| *host != self.desk.me);

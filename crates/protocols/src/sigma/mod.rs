@@ -62,7 +62,8 @@
 //! [`message`] first.
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote, `queue`,
-//! tombstones and `tokens`. `moving` is how replicas move, `neighbours` what a host knows of other peers.
+//! tombstones and `tokens`. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
+//! a host knows of other peers.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
 //! three outcomes in `decide`; `sealing` is what it does about tokens, `speech` what it says and when;
@@ -73,6 +74,7 @@ mod ballot;
 mod client;
 mod config;
 mod guard;
+mod handing;
 mod host;
 mod inspect;
 pub mod literal;

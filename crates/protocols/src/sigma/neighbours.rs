@@ -2,7 +2,7 @@
 //! to hand over to them.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use sigmalock_core::{HandedOver, Incarnation, LocalTime, PeerId, ReplicaId, Span};
@@ -33,7 +33,7 @@ pub(super) struct Neighbour {
     /// Until when, as it was told, this peer cannot vouch for others.
     pub(super) told: LocalTime,
     /// What is its to host, and still here.
-    pub(super) waiting: Vec<ReplicaId>,
+    pub(super) waiting: BTreeSet<ReplicaId>,
     /// What has been sent to it, and not been acknowledged.
     pub(super) under_way: BTreeMap<ReplicaId, Box<HandOff>>,
     /// How often it was reminded, since it last gave a sign.
@@ -48,7 +48,7 @@ impl Neighbour {
             handed_over: HandedOver::Nothing,
             hello: None,
             told: LocalTime::MIN,
-            waiting: Vec::new(),
+            waiting: BTreeSet::new(),
             under_way: BTreeMap::new(),
             tries: 0,
         }
@@ -81,7 +81,7 @@ impl Neighbour {
 
     /// The next replica to hand over, if there is one and it is time.
     pub(super) fn next(&mut self) -> Option<ReplicaId> {
-        if self.under_way.len() >= UNDER_WAY_MAX { None } else { self.waiting.pop() }
+        if self.under_way.len() >= UNDER_WAY_MAX { None } else { self.waiting.pop_first() }
     }
 
     pub(super) fn has_all(&self) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Replica {
     /// Whether it is certain that no other host has votes out for it. Where hosting moves, that has to
     /// be found out first.
     pub(super) sure: bool,
+    /// Whether this peer hosts it, as of which view of the swarm.
+    mine: (bool, u64),
     /// It goes on whoever hosts it: some mutants do.
     pub(super) stubborn: bool,
     /// Whether what is on disk is out of date.
@@ -94,6 +96,7 @@ impl Replica {
             alarm: Alarm::new(),
             abstain_until: LocalTime::MIN,
             sure: !desk.config.open || desk.breaks(Mutant::TakesOverBlindly),
+            mine: (false, 0),
             stubborn: false,
             dirty: false,
         }
@@ -105,7 +108,7 @@ impl Replica {
         if !desk.config.open || self.stubborn {
             return true;
         }
-        if !cx.may_vote() || cx.host_of(&self.id) != Some(desk.me) {
+        if !cx.may_vote() || !self.is_mine(desk, cx) {
             return false;
         }
         self.sure |= self.inherited_until(desk, cx) <= cx.now();
@@ -113,6 +116,14 @@ impl Replica {
             self.freshen_proposal(desk, cx);
         }
         self.sure
+    }
+
+    /// Whether this peer hosts it. Asked with every message, so the answer is kept while the view lasts.
+    pub(super) fn is_mine(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
+        if self.mine.1 != desk.views && desk.config.open {
+            self.mine = (cx.host_of(&self.id) == Some(desk.me), desk.views);
+        }
+        self.mine.0
     }
 
     /// What was proposed before another host may have voted is proposed anew, before the vote is good for
