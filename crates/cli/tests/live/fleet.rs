@@ -201,10 +201,7 @@ impl Fleet {
         for peer in &self.peers {
             let client = peer.client().await;
             loop {
-                let up = client
-                    .peers()
-                    .await
-                    .map_or(0, |peers| peers.len());
+                let up = client.peers().await.map_or(0, |peers| peers.len());
                 if up >= self.peers.len() {
                     break;
                 }

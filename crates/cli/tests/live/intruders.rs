@@ -42,11 +42,7 @@ async fn refused(fleet: &mut Fleet, extra: &[&str], word: &str) {
     }
     let client = fleet.peers[index].client().await;
     let peers = client.peers().await.expect("it answers");
-    assert_eq!(
-        peers.iter().filter(|peer| !peer.is_self).count(),
-        0,
-        "it is alone"
-    );
+    assert_eq!(peers.iter().filter(|peer| !peer.is_self).count(), 0, "it is alone");
     drop(fleet.kill(index));
 }
 

@@ -92,6 +92,9 @@ async fn work(
             () = tokio::time::sleep(Duration::from_millis(1 + turn as u64 % 5)) => {}
             () = guard.lost() => { shared.lost.fetch_add(1, Ordering::Relaxed); }
         }
+        if !guard.is_lost() {
+            shared.witness.write(name, guard.token(), &who);
+        }
         shared.witness.leave(name, guard.token());
         shared.entries.fetch_add(1, Ordering::Relaxed);
         let _ = guard.release().await;

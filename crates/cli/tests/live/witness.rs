@@ -13,7 +13,6 @@ pub(crate) struct Witness(Arc<Mutex<Seen>>);
 struct Seen {
     names: HashMap<String, Register>,
     entries: u64,
-    refused: u64,
     objections: Vec<String>,
 }
 
@@ -42,14 +41,14 @@ impl Witness {
         seen.objections.extend(objections);
     }
 
-    /// Somebody writes; true if the register takes it.
-    pub(crate) fn write(&self, name: &str, token: u64) -> bool {
+    /// Somebody who believes to be inside writes. The register refuses lower tokens than it has seen; a
+    /// refusal means that somebody else was let in.
+    pub(crate) fn write(&self, name: &str, token: u64, who: &str) {
         let mut seen = self.0.lock().expect("no witness panics");
-        let accepted = seen.names.get(name).is_some_and(|register| token >= register.highest);
-        if !accepted {
-            seen.refused += 1;
+        let highest = seen.names.get(name).map_or(0, |register| register.highest);
+        if token < highest {
+            seen.objections.push(format!("{who} writes to {name} with {token} after {highest}"));
         }
-        accepted
     }
 
     /// Somebody is about to leave, or knows that it has lost its right, or is known to be dead.
