@@ -34,6 +34,8 @@ pub struct Placement {
     settled_at: LocalTime,
     /// Whether half of the known hosts or more are gone.
     cut_off: bool,
+    /// How many hosts were up at once, at most, and when last.
+    peak: (usize, LocalTime),
     peers: BTreeMap<PeerId, Known>,
 }
 
@@ -71,7 +73,8 @@ impl Placement {
     pub fn new(me: PeerId, key: Key, hosts: bool, lease_max: Span, settle: Span) -> Self {
         let (place, settled_at) = (place_of(&key), LocalTime::MIN);
         let peers = BTreeMap::new();
-        Self { me, place, hosts, lease_max, settle, settled_at, cut_off: false, peers }
+        let peak = (usize::from(hosts), LocalTime::MIN);
+        Self { me, place, hosts, lease_max, settle, settled_at, cut_off: false, peak, peers }
     }
 
     /// This view may lack somebody: the peer is about to join a swarm, or has slept. Not needed by who
@@ -87,7 +90,8 @@ impl Placement {
         if room && !self.peers.contains_key(&peer) {
             let state = State::Gone { at: now, clean: false };
             self.peers.insert(peer, Known { place: place_of(&key), hosts, state });
-            self.count();
+            self.peak = (self.peak.0 + usize::from(hosts), now);
+            self.count(now);
         }
     }
 
@@ -103,7 +107,7 @@ impl Placement {
         let could_vote = self.may_vote();
         let state = State::Up { since: now };
         self.peers.insert(peer, Known { place: place_of(&key), hosts, state });
-        self.count();
+        self.count(now);
         if !could_vote && self.may_vote() {
             self.unsettle(now);
         }
@@ -115,6 +119,7 @@ impl Placement {
             && known.state.is_up()
         {
             known.state = State::Gone { at: now, clean };
+            self.peak.0 -= usize::from(clean && known.hosts).min(self.peak.0);
         }
         self.tick(now);
     }
@@ -122,7 +127,6 @@ impl Placement {
     /// This peer is about to leave: it hosts nothing any more.
     pub fn leave(&mut self) {
         self.hosts = false;
-        self.count();
     }
 
     /// Forgets who has been gone for long. Good to call now and then.
@@ -133,7 +137,7 @@ impl Placement {
             State::Gone { at, clean: true } => now.since(at) <= lease_max,
             State::Gone { at, clean: false } => now.since(at) <= lease_max.max(KNOWN_FOR),
         });
-        self.count();
+        self.count(now);
     }
 
     fn make_room(&mut self) -> bool {
@@ -179,14 +183,19 @@ impl Placement {
         next.map_or(until, |(_, end)| until.max(end))
     }
 
-    /// Until when this peer cannot vouch, to another, for those who hosted before it.
+    /// Until when this peer cannot vouch, to another, for those who hosted before it. Of a peer that is up
+    /// and has said nothing yet, only what it has handed over and is still under way matters here: the
+    /// rest it will hand to the other itself. (Were it waited for, peers that join together would wait for
+    /// each other's word in a circle.)
     #[must_use]
     pub fn unsure_until(
         &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         let others = self.hosts_known().filter(|(id, _)| *id != asked_by);
-        let ends =
-            others.map(|(id, known)| self.word_of(known, !known.state.is_up(), handed_over(id)));
+        let ends = others.map(|(id, known)| match (known.state, handed_over(id)) {
+            (State::Up { since }, HandedOver::Nothing) => since + self.settle,
+            (state, handed_over) => self.word_of(known, !state.is_up(), handed_over),
+        });
         ends.fold(self.settled_at, LocalTime::max)
     }
 
@@ -202,13 +211,14 @@ impl Placement {
     }
 
     /// Whether more than half of the hosts known over the last hour are up, this peer among them. Who
-    /// sees fewer may be cut off from a swarm that goes on without it.
+    /// sees fewer may be cut off from a swarm that goes on without it. Where the dead are replaced by
+    /// newcomers, no more count than were ever up at once.
     #[must_use]
     pub const fn may_vote(&self) -> bool {
         !self.cut_off
     }
 
-    fn count(&mut self) {
+    fn count(&mut self, now: LocalTime) {
         let me = usize::from(self.hosts);
         let (mut up, mut known) = (me, me);
         for (_, peer) in self.hosts_known() {
@@ -218,7 +228,10 @@ impl Placement {
                 State::Gone { clean: true, .. } => {}
             }
         }
-        self.cut_off = 2 * up <= known;
+        if up >= self.peak.0 || now.since(self.peak.1) > KNOWN_FOR {
+            self.peak = (up, now);
+        }
+        self.cut_off = 2 * up <= known.min(self.peak.0);
     }
 
     fn hosts_known(&self) -> impl Iterator<Item = (PeerId, &Known)> {
@@ -345,7 +358,7 @@ mod tests {
         let mut placement = swarm(2);
         let handed = |_: PeerId| HandedOver::Mine { from: at(2) };
         assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2));
-        assert_eq!(placement.unsure_until(PeerId(1), &nothing), at(0) + HOLD);
+        assert_eq!(placement.unsure_until(PeerId(1), &nothing), at(0) + SETTLE);
         placement.down(PeerId(2), at(7), false);
         assert_eq!(placement.unsure_until(PeerId(1), &handed), at(7) + HOLD);
         assert_eq!(placement.unsure_until(PeerId(2), &handed), at(2));
@@ -366,6 +379,23 @@ mod tests {
         placement.down(PeerId(3), at(5), false);
         assert!(!placement.may_vote());
         placement.tick(at(6) + KNOWN_FOR);
+        assert!(placement.may_vote(), "nobody else was seen for an hour");
+    }
+
+    #[test]
+    fn a_swarm_whose_dead_are_replaced_does_not_run_out_of_majorities() {
+        let mut placement = swarm(4);
+        for round in 0..20 {
+            placement.down(peer(1 + round).0, at(2 * round), false);
+            assert!(placement.may_vote(), "four of five");
+            let (id, key) = peer(5 + round);
+            placement.up(id, key, true, at(2 * round + 1));
+        }
+        for dead in 21..=23 {
+            placement.down(PeerId(dead), at(100), false);
+        }
+        assert!(!placement.may_vote(), "two of five");
+        placement.tick(at(101) + KNOWN_FOR);
         assert!(placement.may_vote(), "nobody else was seen for an hour");
     }
 
@@ -413,6 +443,7 @@ mod tests {
             let mut placement = Placement::new(PeerId(0), peer(0).1, true, LEASE, SETTLE);
             // (id, hosts, up, changed at, clean), the latest of each peer.
             let mut facts: Vec<(u64, bool, bool, LocalTime, bool)> = Vec::new();
+            let mut peak = 1;
             for (second, change) in changes.iter().enumerate() {
                 let now = at(second as u64);
                 match *change {
@@ -425,9 +456,11 @@ mod tests {
                         placement.down(PeerId(id), now, clean);
                         for fact in facts.iter_mut().filter(|fact| fact.0 == id && fact.2) {
                             (fact.2, fact.3, fact.4) = (false, now, clean);
+                            peak -= usize::from(clean && fact.1);
                         }
                     }
                 }
+                peak = peak.max(1 + facts.iter().filter(|fact| fact.1 && fact.2).count());
             }
             let now = at(changes.len() as u64);
             let hosts: Vec<_> = facts.iter().filter(|fact| fact.1).collect();
@@ -454,7 +487,7 @@ mod tests {
             }
             let known = 1 + hosts.iter().filter(|f| f.2 || !f.4).count();
             let up = 1 + hosts.iter().filter(|f| f.2).count();
-            prop_assert_eq!(placement.may_vote(), 2 * up > known);
+            prop_assert_eq!(placement.may_vote(), 2 * up > known.min(peak));
         }
     }
 }
