@@ -125,9 +125,9 @@ impl Stage {
     fn new(store: Option<Store>) -> Self {
         let (event_sender, events) = mpsc::channel(64);
         let (transport, commands) = mpsc::channel(64);
-        let facts = Facts { me: ME, n: 3, m: 2, data: None, swarm: None };
-        let (handle, local) = Handle::new(transport.clone(), facts);
         let lease_max = Span::from_secs(15);
+        let facts = Facts { me: ME, n: 3, m: 2, lease_max, data: None, swarm: None };
+        let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),
             protocol: Echo::default(),
