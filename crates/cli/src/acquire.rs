@@ -14,10 +14,11 @@ use crate::reach::{is_a_person_there, not_acquired};
 /// How long to hold and to wait.
 #[derive(Debug, Args)]
 pub(crate) struct Wish {
-    /// How long a holder that vanishes with its machine keeps others out
-    #[arg(long, value_name = "D", default_value = "10s", env = "SIGMALOCK_TTL")]
+    /// How long a holder that vanishes with its machine keeps others out [default: 10s, or the swarm's
+    /// longest lease if that is less]
+    #[arg(long, value_name = "D", env = "SIGMALOCK_TTL")]
     #[arg(hide_env_values = true, value_parser = args::duration)]
-    pub(crate) ttl: Duration,
+    pub(crate) ttl: Option<Duration>,
     /// How long to wait for the lock [default: for ever]
     #[arg(long, value_name = "D", conflicts_with = "try_once", value_parser = args::duration_or_zero)]
     wait: Option<Duration>,
@@ -37,7 +38,10 @@ impl Wish {
         'anew: loop {
             let mut held = Held(Vec::with_capacity(names.len()));
             for name in names {
-                let mut lock = client.lock(name.as_str()).ttl(self.ttl);
+                let mut lock = client.lock(name.as_str());
+                if let Some(ttl) = self.ttl {
+                    lock = lock.ttl(ttl);
+                }
                 if self.try_once {
                     lock = lock.try_once();
                 } else if let Some(wait) = self.wait {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal};
+use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal, Span};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::control::{Answer, Question};
@@ -87,9 +87,13 @@ pub(crate) struct Facts {
     pub(crate) me: PeerId,
     pub(crate) n: usize,
     pub(crate) m: usize,
+    pub(crate) lease_max: Span,
     pub(crate) data: Option<String>,
     pub(crate) swarm: Option<String>,
 }
+
+/// The lease of those who do not ask for one.
+pub const TTL_DEFAULT: Span = Span::from_secs(10);
 
 /// Why there is no session. Nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -166,6 +170,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// The lease of those who do not ask for one: [`TTL_DEFAULT`], or the swarm's longest if that is less.
+    #[must_use]
+    pub fn ttl_default(&self) -> Span {
+        TTL_DEFAULT.min(self.shared.facts.lease_max)
+    }
+
     /// Its number, unique in the life of this peer.
     #[must_use]
     pub const fn id(&self) -> u64 {

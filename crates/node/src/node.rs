@@ -202,6 +202,7 @@ impl Assembly<'_> {
             me: me.peer,
             n,
             m,
+            lease_max: config.lease_max,
             data: config.data.as_ref().map(|dir| dir.display().to_string()),
             swarm: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
         };

@@ -14,9 +14,6 @@ use crate::v1::session_request::Kind as Ask;
 use crate::v1::session_response::Kind as Say;
 use crate::v1::{self, RefusalCode, SessionRequest, SessionResponse};
 
-/// The ttl of those who do not say one.
-const TTL_DEFAULT: Span = Span::from_secs(10);
-
 /// What is said to those whose peer stops.
 const STOPPING: &str = "this peer is stopping; everything that the session held is released";
 
@@ -88,7 +85,7 @@ impl Stream for SessionStream {
 fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
     match request.kind {
         Some(Ask::Acquire(acquire)) => {
-            let _ = session.acquire(acquire.call, wish(&acquire)?);
+            let _ = session.acquire(acquire.call, wish(&acquire, session.ttl_default())?);
         }
         Some(Ask::Release(v1::Release { call })) => drop(session.release(call)),
         Some(Ask::Cancel(v1::Cancel { call })) => drop(session.cancel(call)),
@@ -103,7 +100,7 @@ fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
     Ok(())
 }
 
-fn wish(acquire: &v1::Acquire) -> Result<Acquire, v1::Refused> {
+fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused> {
     let call = acquire.call;
     match v1::Mode::try_from(acquire.mode) {
         Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => {}
@@ -120,7 +117,7 @@ fn wish(acquire: &v1::Acquire) -> Result<Acquire, v1::Refused> {
     let name = Name::new(&acquire.name)
         .map_err(|error| refused(call, RefusalCode::BadName, error.to_string()))?;
     let ttl = match acquire.ttl_ms {
-        0 => TTL_DEFAULT,
+        0 => ttl_default,
         ms => Span::from_millis(ms.into()),
     };
     let patience = match acquire.patience {

@@ -121,7 +121,8 @@ async fn a_holder_stopped_past_its_lease_finds_its_guard_lost_and_is_refused() {
     use std::io::BufRead as _;
     let scratch = crate::fleet::Scratch::new();
     let store = scratch.path().join("store");
-    let fleet = Fleet::of(3).await;
+    let arguments = vec!["--lease-max".to_owned(), "3s".to_owned()];
+    let fleet = Fleet::start(3, Manner { arguments, ..Manner::default() }).await;
     // The whole machine sleeps: the peer and the process that holds the lock.
     let name = "/deaths/sleeper";
     let mut sleeper = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"))

@@ -37,7 +37,7 @@ impl Drop for Scratch {
 pub(crate) struct Manner {
     /// Whether they keep their votes on disk.
     pub(crate) durable: bool,
-    /// Further arguments for all of them.
+    /// Further flags for all of them, each with its value.
     pub(crate) arguments: Vec<String>,
 }
 
@@ -103,7 +103,22 @@ impl Fleet {
             fleet.join(&[]).await;
         }
         fleet.converged(Duration::from_secs(20)).await;
+        fleet.ready(Duration::from_secs(10)).await;
         fleet
+    }
+
+    /// Waits until those who have just joined vote: locks spread over all of them can be had.
+    pub(crate) async fn ready(&self, within: Duration) {
+        let client = self.peers[0].client().await;
+        let mut probes = tokio::task::JoinSet::new();
+        for probe in 0..50 {
+            let client = client.clone();
+            probes.spawn(async move {
+                let lock = client.lock(&format!("/ready/{probe}")).wait(within);
+                lock.acquire().await.is_ok()
+            });
+        }
+        assert!(probes.join_all().await.into_iter().all(|ready| ready), "the fleet does not vote");
     }
 
     /// Ephemeral peers.
@@ -169,7 +184,13 @@ impl Fleet {
         } else {
             command.arg("--found");
         }
-        command.args(&self.manner.arguments).args(extra);
+        // What is said of one peer replaces what is said of all.
+        for flag in
+            self.manner.arguments.chunks(2).filter(|flag| !extra.contains(&flag[0].as_str()))
+        {
+            command.args(flag);
+        }
+        command.args(extra);
         let file = std::fs::File::create(&log).expect("a log can be written");
         let child = command
             .stdin(Stdio::null())
