@@ -9,7 +9,9 @@
 //! They decide nothing, are answered from memory, and are lost with the session they came in.
 
 use serde::{Deserialize, Serialize};
-use sigmalock_core::{HolderReport, LocalReport, Name, OwnerReport, ReplicaReport, Token};
+use sigmalock_core::{
+    HolderReport, Key, LocalReport, Name, OwnerReport, PeerId, ReplicaReport, Token,
+};
 
 /// So long does an asker wait.
 pub(crate) const ANSWER_TIMEOUT: core::time::Duration = core::time::Duration::from_secs(1);
@@ -47,6 +49,9 @@ pub(crate) enum Question {
     Names { prefix: String, after: Option<Name>, limit: u16 },
     /// Whoever of your users holds this lock must leave.
     Evict { name: Name },
+    /// I know these hosts, and I have lost those, so many microseconds ago. Not answered; said first of all
+    /// in a session.
+    Known { present: Vec<(PeerId, Key)>, lost: Vec<(PeerId, Key, u64)> },
     /// I am about to leave, and host nothing any more: what I hand over is yours to keep. Not answered.
     Leaving,
 }

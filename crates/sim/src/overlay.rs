@@ -218,8 +218,17 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             && !overlay.cuts.iter().any(cut)
     }
 
+    /// Whom a peer has lost, and how long ago: it tells everybody whom it meets.
+    fn lost_by(&self, index: usize) -> Vec<(PeerId, Key, Span)> {
+        let now = self.peers[index].clocks.clock.read(self.now);
+        let placement = self.peers[index].placement.as_ref();
+        let lost = placement.into_iter().flat_map(|placement| placement.lost(now));
+        lost.map(|(id, key, at)| (id, key, now.since(at))).collect()
+    }
+
     fn see(&mut self, observer: usize, about: usize, life: Option<u32>) {
         let (seed, id) = (self.config.seed, self.roster.id(about));
+        let lost = self.lost_by(about);
         let peer = &mut self.peers[observer];
         let now: LocalTime = peer.clocks.clock.read(self.now);
         let (Some(overlay), Some(placement)) = (&mut self.overlay, &mut peer.placement) else {
@@ -228,6 +237,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let input = match life {
             Some(life) => {
                 overlay.view(observer).insert(about, life);
+                for (id, key, ago) in lost {
+                    placement.mourn(id, key, now - ago);
+                }
                 placement.up(id, key_of(seed, id), true, now);
                 Input::PeerUp(id)
             }

@@ -54,12 +54,12 @@ async fn a_dead_machine_lets_the_next_in_after_the_lease() {
     // A lease of 3 s in the whole swarm, so that what the dead machine hosted is back as soon.
     let arguments = vec!["--lease-max".to_owned(), "3s".to_owned()];
     let mut fleet = Fleet::start(5, Manner { arguments, ..Manner::default() }).await;
-    let name = "/deaths/machine";
+    let name = fleet.name_without(4, "/deaths/machine").await;
     let holder = fleet.peers[4].client().await;
-    let guard = holder.lock(name).ttl(TTL).acquire().await.expect("the holder gets in");
+    let guard = holder.lock(&name).ttl(TTL).acquire().await.expect("the holder gets in");
     let waiter = fleet.peers[1].client().await;
     let next = tokio::spawn(async move {
-        let guard = waiter.lock(name).ttl(TTL).acquire().await.expect("the next gets in");
+        let guard = waiter.lock(&name).ttl(TTL).acquire().await.expect("the next gets in");
         (Instant::now(), guard.token())
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -75,15 +75,16 @@ async fn a_dead_machine_lets_the_next_in_after_the_lease() {
 #[tokio::test]
 async fn a_killed_waiter_is_not_waited_for() {
     let mut fleet = Fleet::of(5).await;
-    let name = "/deaths/waiter";
+    let name = fleet.name_without(4, "/deaths/waiter").await;
     let first = fleet.peers[0].client().await;
-    let guard = first.lock(name).ttl(TTL).acquire().await.expect("the first gets in");
+    let guard = first.lock(&name).ttl(TTL).acquire().await.expect("the first gets in");
     let doomed = fleet.peers[4].client().await;
-    let waiting = tokio::spawn(async move { doomed.lock(name).ttl(TTL).acquire().await.is_ok() });
+    let lock = doomed.lock(&name).ttl(TTL);
+    let waiting = tokio::spawn(async move { lock.acquire().await.is_ok() });
     tokio::time::sleep(Duration::from_millis(200)).await;
     let third = fleet.peers[2].client().await;
     let third = tokio::spawn(async move {
-        let guard = third.lock(name).ttl(TTL).acquire().await.expect("the third gets in");
+        let guard = third.lock(&name).ttl(TTL).acquire().await.expect("the third gets in");
         drop(guard);
         Instant::now()
     });
@@ -102,8 +103,13 @@ async fn the_death_of_a_host_delays_nobody_for_long() {
     let mut fleet = Fleet::of(9).await;
     let witness = Witness::default();
     let mut load = Load::new(&witness);
+    let mut names = Vec::new();
+    for stem in ["/deaths/host-a", "/deaths/host-b", "/deaths/host-c"] {
+        names.push(fleet.name_without(8, stem).await);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for peer in &fleet.peers[..5] {
-        load.add(peer, 2, &["/deaths/host-a", "/deaths/host-b", "/deaths/host-c"]);
+        load.add(peer, 2, &names);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = load.entries();

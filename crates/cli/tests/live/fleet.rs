@@ -216,6 +216,22 @@ impl Fleet {
         }
     }
 
+    /// A name that can do without one of the peers: it hosts no more than n − m of its replicas. With few
+    /// peers and hashing, some names cannot, and wait for the longest lease when that peer dies.
+    pub(crate) async fn name_without(&self, index: usize, stem: &str) -> String {
+        let client = self.peers[0].client().await;
+        let doomed = self.peers[index].client().await.peer().to_owned();
+        for number in 0..1_000 {
+            let name = format!("{stem}-{number}");
+            let lock = client.inspect(&name).await.expect("a name can be inspected");
+            let hosted = lock.replicas.iter().filter(|replica| replica.host == doomed).count();
+            if hosted <= (lock.replicas_total - lock.quorum) as usize {
+                return name;
+            }
+        }
+        panic!("one peer hosts everything");
+    }
+
     /// Waits until every peer sees all the others.
     pub(crate) async fn converged(&self, within: Duration) {
         let begin = Instant::now();

@@ -1,10 +1,14 @@
 //! What the driver makes of what the transport tells it.
 
-use sigmalock_core::{Input, Message as _, PeerId};
+use sigmalock_core::{Input, Key, Message as _, PeerId, Span};
 
 use super::{Driven, Driver};
+use crate::control::{Query, Question};
 use crate::link::{Command, Event, Parting, Role, SessionId};
 use crate::wire::Kind;
+
+/// So many hosts, and so many lost ones, are told of at the beginning of a session.
+const HOSTS_TOLD_MAX: usize = 1_024;
 
 impl<P: Driven> Driver<P> {
     pub(super) fn on_event(&mut self, event: Event) {
@@ -17,6 +21,7 @@ impl<P: Driven> Driver<P> {
                 let hosts = info.role == Role::Host;
                 self.around.placement.up(peer, info.key, hosts, self.now);
                 self.peers.insert(session, info, outbox, self.now);
+                self.tell_whom_we_know(peer);
                 self.feed(Input::PeerUp(peer));
             }
             Event::Down { session, peer, parting } => {
@@ -31,6 +36,32 @@ impl<P: Driven> Driver<P> {
             }
         }
         self.hear_self();
+    }
+
+    /// Whoever we meet must know for whose votes it may have to wait.
+    fn tell_whom_we_know(&mut self, peer: PeerId) {
+        let placement = &self.around.placement;
+        let present = placement.present().take(HOSTS_TOLD_MAX).collect();
+        let lost = placement.lost(self.now).take(HOSTS_TOLD_MAX);
+        let lost = lost.map(|(id, key, at)| (id, key, self.now.since(at).as_micros())).collect();
+        let question = Question::Known { present, lost };
+        self.peers.tell(peer, Kind::Query, &Query { id: 0, question });
+    }
+
+    /// Who is there, and who was, as another peer says. False if that is too much.
+    pub(super) fn on_known(
+        &mut self, present: Vec<(PeerId, Key)>, lost: Vec<(PeerId, Key, u64)>,
+    ) -> bool {
+        if present.len() > HOSTS_TOLD_MAX || lost.len() > HOSTS_TOLD_MAX {
+            return false;
+        }
+        for (peer, key) in present {
+            self.around.placement.expect(peer, key, true, self.now);
+        }
+        for (peer, key, ago) in lost {
+            self.around.placement.mourn(peer, key, self.now - Span::from_micros(ago));
+        }
+        true
     }
 
     fn down(&mut self, peer: PeerId, clean: bool) {

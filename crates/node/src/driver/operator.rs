@@ -72,6 +72,7 @@ impl<P: Driven> Driver<P> {
         match question {
             Question::Evict { name } => self.evict(name, Errand::For { peer: from, id }),
             // From here on it counts as gone, and its votes as out until it has handed them over.
+            Question::Known { present, lost } => return self.on_known(present, lost),
             Question::Leaving => self.around.placement.down(from, self.now, true),
             question => {
                 let answer = self.answer(question);
@@ -129,7 +130,9 @@ impl<P: Driven> Driver<P> {
             Question::Names { prefix, after, limit } => {
                 Answer::Names(self.names(&prefix, after.as_ref(), usize::from(limit)))
             }
-            Question::Evict { .. } | Question::Leaving => Answer::Evicted(false),
+            Question::Evict { .. } | Question::Known { .. } | Question::Leaving => {
+                Answer::Evicted(false)
+            }
         }
     }
 

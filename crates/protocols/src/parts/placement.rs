@@ -95,6 +95,32 @@ impl Placement {
         }
     }
 
+    /// Somebody who was in the swarm and has not been since then, as another peer says. Nobody who is here.
+    pub fn mourn(&mut self, peer: PeerId, key: Key, at: LocalTime) {
+        let room = self.peers.len() < PEERS_MAX && peer != self.me;
+        if room && !self.peers.contains_key(&peer) {
+            let state = State::Gone { at, clean: false };
+            self.peers.insert(peer, Known { place: place_of(&key), hosts: true, state });
+        }
+    }
+
+    /// The other hosts that are up.
+    pub fn present(&self) -> impl Iterator<Item = (PeerId, Key)> {
+        let up = self.hosts_known().filter(|(_, known)| known.state.is_up());
+        up.map(|(id, known)| (id, key_at(&known.place)))
+    }
+
+    /// The hosts that went without good-bye, as long as votes of theirs may be out, and since when.
+    pub fn lost(&self, now: LocalTime) -> impl Iterator<Item = (PeerId, Key, LocalTime)> {
+        let hold = self.lease_max + self.settle;
+        self.hosts_known().filter_map(move |(id, known)| match known.state {
+            State::Gone { at, clean: false } if now.since(at) <= hold => {
+                Some((id, key_at(&known.place), at))
+            }
+            _ => None,
+        })
+    }
+
     /// A session with this peer begins, perhaps not the first.
     pub fn up(&mut self, peer: PeerId, key: Key, hosts: bool, now: LocalTime) {
         if peer == self.me {
@@ -127,6 +153,7 @@ impl Placement {
     /// This peer is about to leave: it hosts nothing any more.
     pub fn leave(&mut self) {
         self.hosts = false;
+        self.count(self.peak.1);
     }
 
     /// Forgets who has been gone for long. Good to call now and then.
@@ -183,18 +210,21 @@ impl Placement {
         next.map_or(until, |(_, end)| until.max(end))
     }
 
-    /// Until when this peer cannot vouch, to another, for those who hosted before it. Of a peer that is up
-    /// and has said nothing yet, only what it has handed over and is still under way matters here: the
-    /// rest it will hand to the other itself. (Were it waited for, peers that join together would wait for
-    /// each other's word in a circle.)
+    /// Until when this peer cannot vouch, to another, for those who hosted before it. Who is gone does not
+    /// matter here: drivers tell those they meet whom they have lost ([`Placement::lost`]), so that a
+    /// newcomer waits for the votes of the dead only where they were. Of a peer that is up and has said
+    /// nothing yet, only what it has handed over and is still under way matters: the rest it will hand to
+    /// the other itself. (Were it waited for, peers that join together would wait for each other's word in
+    /// a circle.)
     #[must_use]
     pub fn unsure_until(
         &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         let others = self.hosts_known().filter(|(id, _)| *id != asked_by);
         let ends = others.map(|(id, known)| match (known.state, handed_over(id)) {
+            (State::Gone { .. }, _) => LocalTime::MIN,
             (State::Up { since }, HandedOver::Nothing) => since + self.settle,
-            (state, handed_over) => self.word_of(known, !state.is_up(), handed_over),
+            (State::Up { .. }, handed_over) => self.word_of(known, false, handed_over),
         });
         ends.fold(self.settled_at, LocalTime::max)
     }
@@ -264,6 +294,14 @@ fn place_of(key: &Key) -> Place {
         key.0[at * 8..at * 8 + 8].iter().fold(0, |part, byte| part << 8 | u64::from(*byte))
     };
     core::array::from_fn(part)
+}
+
+fn key_at(place: &Place) -> Key {
+    let mut key = [0; 32];
+    for (bytes, part) in key.chunks_mut(8).zip(place) {
+        bytes.copy_from_slice(&part.to_be_bytes());
+    }
+    Key(key)
 }
 
 fn distance(a: &Place, b: &Place) -> Place {
@@ -360,8 +398,32 @@ mod tests {
         assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2));
         assert_eq!(placement.unsure_until(PeerId(1), &nothing), at(0) + SETTLE);
         placement.down(PeerId(2), at(7), false);
-        assert_eq!(placement.unsure_until(PeerId(1), &handed), at(7) + HOLD);
+        assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2), "of the dead it tells");
         assert_eq!(placement.unsure_until(PeerId(2), &handed), at(2));
+    }
+
+    #[test]
+    fn a_newcomer_that_is_told_of_the_dead_waits_for_their_votes_only_where_they_were() {
+        let mut old = swarm(4);
+        old.down(PeerId(2), at(7), false);
+        let lost: Vec<_> = old.lost(at(9)).collect();
+        assert_eq!(lost, [(PeerId(2), peer(2).1, at(7))]);
+        assert_eq!(old.present().count(), 3);
+        assert_eq!(old.lost(at(8) + HOLD).count(), 0, "their votes are over");
+        let mut young = Placement::new(PeerId(9), peer(9).1, true, LEASE, SETTLE);
+        for (id, key, gone) in lost {
+            young.mourn(id, key, gone);
+        }
+        for (id, key) in [1, 3, 4].map(peer) {
+            young.up(id, key, true, at(10));
+        }
+        let handed = |_: PeerId| HandedOver::Mine { from: at(10) };
+        let waits = |index| young.inherited_until(&replica(index), &handed);
+        let mine = (0..200).filter(|index| young.host_of(&replica(*index)) == Some(PeerId(9)));
+        let (waiting, free): (Vec<_>, Vec<_>) =
+            mine.partition(|index| waits(*index) == at(7) + HOLD);
+        assert!(!waiting.is_empty() && free.len() > waiting.len(), "{waiting:?} {free:?}");
+        assert!(free.into_iter().all(|index| waits(index) == at(10)));
     }
 
     #[test]

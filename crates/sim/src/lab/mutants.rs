@@ -82,6 +82,9 @@ pub fn hunt(
 ) -> Option<Failure> {
     let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
     let (agents, membership) = (mutant.needs_agents(), world_for(mutant));
+    // A host that moves a vote wrongly matters most where few votes win.
+    let few = || (membership == Membership::Open).then(|| Quorum::new(3, 2).ok()).flatten();
+    let quorum = quorum.or_else(few);
     let victim = Victim { protocol, variant, mutant: Some(mutant), agents, quorum, membership };
     let healthy = Victim { mutant: None, ..victim };
     let oracle = oracle_for(mutant);
