@@ -8,10 +8,13 @@ use crate::step::{Step, run_all};
 
 /// The n and m that the fixed-seed simulation visits.
 const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
+/// Those with peers that come and go.
+const OPEN_QUORUMS: [(u16, u16); 3] = [(3, 2), (5, 3), (9, 6)];
 /// How many seeds at each.
 const SEEDS: u32 = 10_000;
-/// How many with agents.
+/// How many with agents, and how many with peers that come and go.
 const AGENT_SEEDS: u32 = 2_000;
+const OPEN_SEEDS: u32 = 2_000;
 
 /// Everything, in the order in which it is quickest to fail.
 ///
@@ -47,6 +50,14 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 format!("torture {n}/{m} with agents"),
                 format!(
                     "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{AGENT_SEEDS}"
+                ),
+            ));
+        }
+        for (n, m) in OPEN_QUORUMS {
+            steps.push(Step::new(
+                format!("torture {n}/{m}, open"),
+                format!(
+                    "cargo run --release --quiet -- lab torture --protocol sigma --membership open --n {n} --m {m} --seeds 0..{OPEN_SEEDS}"
                 ),
             ));
         }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sigmalock::Client;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// A directory of its own that goes when the test does.
 pub(crate) struct Scratch(PathBuf);
@@ -86,8 +88,12 @@ impl Peer {
     }
 }
 
+/// Fleets measure times, so there is one at a time.
+static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
+
 /// A swarm of processes. All of them end with it.
 pub(crate) struct Fleet {
+    _turn: OwnedMutexGuard<()>,
     scratch: Scratch,
     manner: Manner,
     started: usize,
@@ -97,8 +103,9 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// So many peers that all know each other.
     pub(crate) async fn start(size: usize, manner: Manner) -> Self {
-        let mut fleet =
-            Self { scratch: Scratch::new(), manner, started: 0, peers: Vec::with_capacity(size) };
+        let _turn = Arc::clone(&TURN).lock_owned().await;
+        let (scratch, peers) = (Scratch::new(), Vec::with_capacity(size));
+        let mut fleet = Self { _turn, scratch, manner, started: 0, peers };
         for _ in 0..size {
             fleet.join(&[]).await;
         }
@@ -114,7 +121,7 @@ impl Fleet {
         for probe in 0..50 {
             let client = client.clone();
             probes.spawn(async move {
-                let lock = client.lock(&format!("/ready/{probe}")).wait(within);
+                let lock = client.lock(format!("/ready/{probe}")).wait(within);
                 lock.acquire().await.is_ok()
             });
         }
