@@ -30,7 +30,7 @@ use crate::process::signals::{Signals, exit_code};
 /// Without --join it founds a swarm of its own. Without a swarm key it listens on loopback only, where
 /// all who can reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
 /// leaves; a second signal ends it at once. All settings may also be given as SIGMALOCK_… in the
-/// environment, or under [node] in the configuration file.
+/// environment, or under `[node]` in the configuration file.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Node {
