@@ -103,6 +103,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         for id in overlay.members.iter().map(|member| roster.id(*member)) {
             placement.expect(id, key_of(seed, id), true, now);
         }
+        placement.at_least(overlay.members.len(), now);
         placement.unsettle(now);
         overlay.view(index).clear();
         overlay.asleep.remove(&index);

@@ -36,14 +36,15 @@ impl Load {
         Self { stop: Arc::default(), workers: Vec::new(), shared: Arc::new(shared) }
     }
 
-    /// So many more workers at a peer, which take turns on these names. They end with their peer.
+    /// So many more workers at a peer, each of which wants one of these names again and again. They end
+    /// with their peer.
     pub(crate) fn add(&mut self, peer: &Peer, workers: usize, names: &[&str]) {
         for worker in 0..workers {
             let socket = peer.socket.clone();
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let name = names[self.workers.len() % names.len()].to_owned();
             let (stop, shared) = (Arc::clone(&self.stop), Arc::clone(&self.shared));
             let who = format!("{}/{worker}", peer.pid());
-            self.workers.push(tokio::spawn(work(socket, names, who, stop, shared)));
+            self.workers.push(tokio::spawn(work(socket, name, who, stop, shared)));
         }
     }
 
@@ -70,15 +71,14 @@ impl Load {
 }
 
 async fn work(
-    socket: PathBuf, names: Vec<String>, who: String, stop: Arc<AtomicBool>, shared: Arc<Shared>,
+    socket: PathBuf, name: String, who: String, stop: Arc<AtomicBool>, shared: Arc<Shared>,
 ) {
     let Ok(client) = Client::connect(&format!("unix:{}", socket.display())).await else { return };
     let mut turn = who.len();
     while !stop.load(Ordering::Relaxed) {
         turn += 1;
-        let name = &names[turn % names.len()];
         let begin = Instant::now();
-        let Ok(guard) = client.lock(name).ttl(Duration::from_secs(3)).acquire().await else {
+        let Ok(guard) = client.lock(&name).ttl(Duration::from_secs(3)).acquire().await else {
             // Its peer is gone.
             return;
         };
@@ -87,15 +87,15 @@ async fn work(
         if guard.is_lost() {
             continue;
         }
-        shared.witness.enter(name, guard.token(), &who);
+        shared.witness.enter(&name, guard.token(), &who);
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(1 + turn as u64 % 5)) => {}
             () = guard.lost() => { shared.lost.fetch_add(1, Ordering::Relaxed); }
         }
         if !guard.is_lost() {
-            shared.witness.write(name, guard.token(), &who);
+            shared.witness.write(&name, guard.token(), &who);
         }
-        shared.witness.leave(name, guard.token());
+        shared.witness.leave(&name, guard.token());
         shared.entries.fetch_add(1, Ordering::Relaxed);
         let _ = guard.release().await;
     }

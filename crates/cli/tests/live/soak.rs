@@ -46,6 +46,9 @@ async fn nine_peers_under_load_with_kills_and_joins() {
             load.longest_wait(),
             fleet.peers[0].rss_mib(),
         );
+        if now == entries {
+            describe(&fleet).await;
+        }
         assert!(now > entries, "nobody got in for six seconds");
         assert_eq!(witness.objections(), [""; 0]);
         entries = now;
@@ -56,4 +59,22 @@ async fn nine_peers_under_load_with_kills_and_joins() {
     let early = memory[memory.len() / 4];
     let late = memory[memory.len() - 1];
     assert!(late < early * 1.5 + 8.0, "memory grows: {early:.1} MiB, then {late:.1} MiB");
+}
+
+/// What an operator would look at.
+async fn describe(fleet: &Fleet) {
+    for peer in &fleet.peers {
+        if let Ok(status) = peer.client().await.status().await {
+            eprintln!("{}: {} {}", status.peer, status.can_grant, status.why_not);
+        }
+    }
+    let client = fleet.peers[0].client().await;
+    for name in NAMES {
+        if let Ok(lock) = client.inspect(name).await {
+            eprintln!("{name}: held by {:?}, {} wait", lock.holder, lock.waiting);
+            for replica in lock.replicas {
+                eprintln!("  {replica:?}");
+            }
+        }
+    }
 }

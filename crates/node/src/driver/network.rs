@@ -55,6 +55,8 @@ impl<P: Driven> Driver<P> {
         if present.len() > HOSTS_TOLD_MAX || lost.len() > HOSTS_TOLD_MAX {
             return false;
         }
+        // Whoever says so is there too.
+        self.around.placement.at_least(present.len() + 1, self.now);
         for (peer, key) in present {
             self.around.placement.expect(peer, key, true, self.now);
         }

@@ -90,9 +90,16 @@ impl Placement {
         if room && !self.peers.contains_key(&peer) {
             let state = State::Gone { at: now, clean: false };
             self.peers.insert(peer, Known { place: place_of(&key), hosts, state });
-            self.peak = (self.peak.0 + usize::from(hosts), now);
             self.count(now);
         }
+    }
+
+    /// The swarm has at least so many hosts, as another peer says.
+    pub fn at_least(&mut self, hosts: usize, now: LocalTime) {
+        if hosts > self.peak.0 {
+            self.peak = (hosts, now);
+        }
+        self.count(now);
     }
 
     /// Somebody who was in the swarm and has not been since then, as another peer says. Nobody who is here.
@@ -398,7 +405,8 @@ mod tests {
         assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2));
         assert_eq!(placement.unsure_until(PeerId(1), &nothing), at(0) + SETTLE);
         placement.down(PeerId(2), at(7), false);
-        assert_eq!(placement.unsure_until(PeerId(1), &handed), at(2), "of the dead it tells");
+        let unsure = placement.unsure_until(PeerId(1), &handed);
+        assert_eq!(unsure, LocalTime::MIN, "of the dead it tells");
         assert_eq!(placement.unsure_until(PeerId(2), &handed), at(2));
     }
 
@@ -467,6 +475,7 @@ mod tests {
         for (id, key) in (1..=2).map(peer) {
             placement.expect(id, key, true, at(1));
         }
+        placement.at_least(3, at(1));
         assert!(!placement.may_vote(), "one of three");
         placement.up(PeerId(2), peer(2).1, true, at(2));
         assert!(placement.may_vote());
