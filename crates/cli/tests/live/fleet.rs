@@ -97,6 +97,8 @@ pub(crate) struct Fleet {
     scratch: Scratch,
     manner: Manner,
     started: usize,
+    /// How long it took until all had found each other.
+    pub(crate) formed_in: Duration,
     pub(crate) peers: Vec<Peer>,
 }
 
@@ -105,11 +107,13 @@ impl Fleet {
     pub(crate) async fn start(size: usize, manner: Manner) -> Self {
         let _turn = Arc::clone(&TURN).lock_owned().await;
         let (scratch, peers) = (Scratch::new(), Vec::with_capacity(size));
-        let mut fleet = Self { _turn, scratch, manner, started: 0, peers };
+        let (begin, formed_in) = (Instant::now(), Duration::ZERO);
+        let mut fleet = Self { _turn, scratch, manner, started: 0, formed_in, peers };
         for _ in 0..size {
             fleet.join(&[]).await;
         }
         fleet.converged(Duration::from_secs(20)).await;
+        fleet.formed_in = begin.elapsed();
         fleet.ready(Duration::from_secs(10)).await;
         fleet
     }
