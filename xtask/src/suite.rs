@@ -11,7 +11,7 @@ const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
 /// Those with peers that come and go.
 const OPEN_QUORUMS: [(u16, u16); 3] = [(3, 2), (5, 3), (9, 6)];
 /// How many seeds at each.
-const SEEDS: u32 = 10_000;
+const SEEDS: u32 = 6_000;
 /// How many with agents, and how many with peers that come and go.
 const AGENT_SEEDS: u32 = 2_000;
 const OPEN_SEEDS: u32 = 2_000;
