@@ -8,10 +8,8 @@ use crate::step::{Step, run_all};
 
 /// The n and m that the fixed-seed simulation visits.
 const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
-/// Those with peers that come and go.
-const OPEN_QUORUMS: [(u16, u16); 3] = [(3, 2), (5, 3), (9, 6)];
 /// How many seeds at each.
-const SEEDS: u32 = 6_000;
+const SEEDS: u32 = 10_000;
 /// How many with agents, and how many with peers that come and go.
 const AGENT_SEEDS: u32 = 2_000;
 const OPEN_SEEDS: u32 = 2_000;
@@ -53,7 +51,7 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 ),
             ));
         }
-        for (n, m) in OPEN_QUORUMS {
+        for (n, m) in QUORUMS {
             steps.push(Step::new(
                 format!("torture {n}/{m}, open"),
                 format!(

@@ -4,13 +4,20 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 2] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 3] = [
     (
         Membership::Fixed,
         (3, 2),
         32_875,
         "copies of YIELD bred without end, because a request whose answers were all late paced itself by a \
          round trip of zero",
+    ),
+    (
+        Membership::Fixed,
+        (32, 24),
+        6_817,
+        "a request that nobody competed with gave its votes back and got them again without end, because \
+         hearing of the dead holder's other votes made it forget how often it had",
     ),
     (
         Membership::Open,

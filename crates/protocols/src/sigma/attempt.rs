@@ -136,7 +136,10 @@ impl Attempt {
                 };
                 if owner.is_some() {
                     seat.voting_life = Some(life);
-                    self.yield_pause = Span::ZERO;
+                    if seat.yielding {
+                        // Somebody was glad of it.
+                        self.yield_pause = Span::ZERO;
+                    }
                 }
                 seat.asked_at = now;
                 seat.yielding = false;
