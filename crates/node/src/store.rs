@@ -1,76 +1,22 @@
-//! The durable store: what a peer must not forget, in one file of its data directory.
+//! The durable store: what a peer must not forget, in two files of its data directory.
 //!
-//! A thread of its own takes whole batches of records, writes each as one transaction and says when it
-//! is on disk. A crash in the middle of one leaves the state before it.
+//! A thread of its own takes whole batches of records, writes each to the journal and says when it is on
+//! disk. A crash in the middle of one leaves the state before it. When the journal is full, what it says
+//! goes to the database in one transaction, and the journal begins anew.
+
+mod charter;
+mod disk;
+mod journal;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use serde::{Deserialize, Serialize};
-use sigmalock_core::{PeerId, Span};
-use sigmalock_protocols::parts::Quorum;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
-/// The name of the file in the data directory.
-pub(crate) const FILE: &str = "votes.redb";
-
-/// The version of what is in it.
-const FORMAT: u16 = 1;
-
-/// What redb may keep in memory: the hot end of a few ten thousand replicas.
-const CACHE_BYTES: usize = 8 << 20;
-
-const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
-const DURABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("durable");
-const CHARTER: &str = "charter";
-
-/// What a data directory belongs to. Votes given under one charter mean nothing under another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Charter {
-    format: u16,
-    pub(crate) peer: PeerId,
-    pub(crate) membership: String,
-    pub(crate) n: u64,
-    pub(crate) m: u64,
-    pub(crate) lease_max: Span,
-    pub(crate) tokens_per_grant: u64,
-}
-
-impl Charter {
-    pub(crate) fn open(
-        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
-    ) -> Self {
-        let (n, m) = (quorum.n() as u64, quorum.m() as u64);
-        let membership = "open".into();
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant }
-    }
-
-    /// Why a directory with this charter cannot be used under that one.
-    fn objection(&self, wanted: &Self) -> Option<String> {
-        let differ = |what, has: &dyn core::fmt::Display, wants: &dyn core::fmt::Display| {
-            Some(format!("it was written with {what} {has}, and this peer is to run with {wants}"))
-        };
-        if self.format != wanted.format {
-            differ("format", &self.format, &wanted.format)
-        } else if self.membership != wanted.membership {
-            differ("membership", &self.membership, &wanted.membership)
-        } else if (self.n, self.m) != (wanted.n, wanted.m) {
-            let show = |c: &Self| format!("{} of {}", c.m, c.n);
-            differ("a quorum of", &show(self), &show(wanted))
-        } else if self.lease_max != wanted.lease_max {
-            differ("a longest lease of", &self.lease_max, &wanted.lease_max)
-        } else if self.tokens_per_grant != wanted.tokens_per_grant {
-            let show = |c: &Self| format!("{} in a row", c.tokens_per_grant);
-            differ("local hand-overs of", &show(self), &show(wanted))
-        } else if self.peer != wanted.peer {
-            Some("it belongs to another identity than the one in this directory".into())
-        } else {
-            None
-        }
-    }
-}
+pub(crate) use charter::Charter;
+use disk::Disk;
 
 /// Why the store cannot be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +42,12 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    fn broken(dir: &Path, reason: &dyn std::fmt::Display) -> Self {
+        Self::Broken { path: dir.display().to_string(), reason: reason.to_string() }
+    }
+}
+
 /// A write failed. Nobody may count on anything from here on.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -116,47 +68,31 @@ impl Store {
     pub(crate) fn open(
         dir: &Path, charter: &Charter,
     ) -> Result<(Self, Option<Records>), OpenError> {
-        let path = dir.join(FILE);
-        let shown = dir.display().to_string();
-        let broken = |reason: String| OpenError::Broken { path: shown.clone(), reason };
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
-        let database = database.map_err(|error| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(shown.clone()),
-            redb::DatabaseError::UpgradeRequired(_) => OpenError::Foreign {
-                path: shown.clone(),
-                reason: "its file is of another version of the database".into(),
-            },
-            other => broken(other.to_string()),
-        })?;
-        let records = match read(&database).map_err(|error| broken(error.to_string()))? {
-            Some((found, records)) => {
-                let found: Charter = postcard::from_bytes(&found)
-                    .map_err(|_| broken("its charter cannot be understood".into()))?;
-                if let Some(reason) = found.objection(charter) {
-                    return Err(OpenError::Foreign { path: shown, reason });
-                }
-                Some(records)
-            }
-            None => {
-                establish(&database, charter).map_err(|error| broken(error.to_string()))?;
-                None
-            }
-        };
-        let store = Self::run(database).map_err(|error| broken(error.to_string()))?;
+        let (mut disk, records) = Disk::open(dir, charter)?;
+        let store = Self::run(move |batch| match batch {
+            Some(batch) => disk.write(&batch),
+            None => disk.tidy(),
+        });
+        let store = store.map_err(|error| OpenError::broken(dir, &error))?;
         Ok((store, records))
     }
 
-    fn run(database: Database) -> std::io::Result<Self> {
+    /// `write` gets every batch, and at the end nothing.
+    fn run(
+        mut write: impl FnMut(Option<Batch>) -> Result<(), WriteError> + Send + 'static,
+    ) -> std::io::Result<Self> {
         let (batches, todo) = std::sync::mpsc::channel::<Batch>();
         let (done, written) = mpsc::unbounded_channel();
         std::thread::Builder::new().name("store".into()).spawn(move || {
             for batch in todo {
-                let result = batch.write(&database).map_err(|error| WriteError(error.to_string()));
+                let result = write(Some(batch));
                 let failed = result.is_err();
                 if done.send(result).is_err() || failed {
                     return;
                 }
             }
+            // If it cannot be tidied up, the next life finds it as it is.
+            let _ = write(None);
         })?;
         Ok(Self { batches, written })
     }
@@ -219,51 +155,6 @@ impl Batch {
         }
         records
     }
-
-    fn write(&self, database: &Database) -> Result<(), redb::Error> {
-        let transaction = database.begin_write()?;
-        {
-            let mut table = transaction.open_table(DURABLE)?;
-            for (key, value) in self.records() {
-                match value {
-                    Some(value) => table.insert(key, value)?,
-                    None => table.remove(key)?,
-                };
-            }
-        }
-        transaction.commit()?;
-        Ok(())
-    }
-}
-
-/// The charter and the records, if there is a charter.
-fn read(database: &Database) -> Result<Option<(Vec<u8>, Records)>, redb::Error> {
-    let transaction = database.begin_read()?;
-    let meta = match transaction.open_table(META) {
-        Ok(meta) => meta,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let Some(charter) = meta.get(CHARTER)?.map(|value| value.value().to_vec()) else {
-        return Ok(None);
-    };
-    let mut records = Vec::new();
-    for record in transaction.open_table(DURABLE)?.iter()? {
-        let (key, value) = record?;
-        records.push((key.value().to_vec(), value.value().to_vec()));
-    }
-    Ok(Some((charter, records)))
-}
-
-fn establish(database: &Database, charter: &Charter) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let bytes = postcard::to_stdvec(charter).unwrap_or_default();
-        transaction.open_table(META)?.insert(CHARTER, bytes.as_slice())?;
-        transaction.open_table(DURABLE)?;
-    }
-    transaction.commit()?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -593,7 +593,7 @@ fn what_is_hosted_and_who_waits_can_be_looked_into() {
     peer.request(11);
     peer.request(12);
     let name = replica().name;
-    let report = only(peer.sigma.replicas(peer.now, &name));
+    let report = only(peer.sigma.replicas(&Fixed, peer.now, &name));
     assert_eq!(report.owner.map(|owner| owner.request), Some(ticket(11).request));
     assert_eq!((report.waiters, report.waiting), (vec![ticket(12).request], 1));
     let wish = Acquire { name: name.clone(), ttl: Span::from_secs(5), patience: Patience::Forever };

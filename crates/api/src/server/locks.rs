@@ -131,7 +131,7 @@ impl LocksService for Locks {
         let by_tcp = request.extensions().get::<Via>() != Some(&Via::Unix);
         if by_tcp && !self.config.admin_over_tcp {
             return Err(Status::permission_denied(
-                "this peer does not break locks for those who come by TCP: use its Unix socket, or start it so that it does",
+                "this peer does not break locks for those who come by TCP: use its Unix socket",
             ));
         }
         match self.handle.evict(name(&request.get_ref().name)?).await {

@@ -237,10 +237,26 @@ impl Fleet {
             let lock = client.inspect(&name).await.expect("a name can be inspected");
             let hosted = lock.replicas.iter().filter(|replica| replica.host == doomed).count();
             if hosted <= (lock.replicas_total - lock.quorum) as usize {
+                self.everybody_votes(&name).await;
                 return name;
             }
         }
         panic!("one peer hosts everything");
+    }
+
+    /// Until all replicas of a name vote: in a swarm that is minutes old nobody waits for anybody's word.
+    async fn everybody_votes(&self, name: &str) {
+        let client = self.peers[0].client().await;
+        client.lock(name).acquire().await.expect("it is free").release().await.expect("held");
+        let abstains = async || {
+            let lock = client.inspect(name).await.expect("a name can be inspected");
+            lock.replicas.iter().any(|r| !r.answered || r.abstains_for_ms > 0)
+        };
+        let begin = Instant::now();
+        while abstains().await {
+            assert!(begin.elapsed() < Duration::from_secs(30), "some do not vote");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Waits until every peer sees all the others.

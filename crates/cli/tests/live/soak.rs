@@ -8,6 +8,11 @@ use crate::witness::Witness;
 
 const NAMES: [&str; 6] = ["/soak/a", "/soak/b", "/soak/c", "/soak/d", "/soak/e", "/soak/f"];
 const PEERS: usize = 9;
+/// Where the dead had more than n - m votes of a name, it pauses for the longest lease, and then some.
+/// Meanwhile the next may die.
+const PAUSE: Duration = Duration::from_secs(18);
+/// For the others in the queue.
+const QUEUE: Duration = Duration::from_secs(10);
 
 /// `SIGMALOCK_SOAK_SECONDS` makes it longer; twenty minutes are 1200.
 #[tokio::test]
@@ -55,7 +60,7 @@ async fn nine_peers_under_load_with_kills_and_joins() {
     }
     load.stop(Duration::from_secs(40)).await;
     assert_eq!(witness.objections(), [""; 0]);
-    assert!(load.longest_wait() < Duration::from_secs(30), "{:?}", load.longest_wait());
+    assert!(load.longest_wait() < PAUSE * 2 + QUEUE, "{:?}", load.longest_wait());
     let early = memory[memory.len() / 4];
     let late = memory[memory.len() - 1];
     assert!(late < early * 1.5 + 8.0, "memory grows: {early:.1} MiB, then {late:.1} MiB");

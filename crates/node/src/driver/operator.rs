@@ -137,7 +137,7 @@ impl<P: Driven> Driver<P> {
     }
 
     fn replicas(&self, name: &Name) -> Vec<ReplicaReport> {
-        self.protocol.replicas(self.now, name)
+        self.protocol.replicas(&self.around, self.now, name)
     }
 
     fn local(&self, name: &Name) -> LocalAnswer {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libp2p::PeerId as NetworkId;
 use sigmalock_core::{
     Acquire, Birth, Context, Incarnation, Input, Inspect, Key, LocalReport, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Token,
+    LockRequest, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Surroundings, Token,
 };
 use sigmalock_protocols::parts::Placement;
 use tokio::sync::mpsc;
@@ -82,7 +82,7 @@ impl Protocol for Echo {
 }
 
 impl Inspect for Echo {
-    fn replicas(&self, _: LocalTime, _: &Name) -> Vec<ReplicaReport> {
+    fn replicas(&self, _: &dyn Surroundings, _: LocalTime, _: &Name) -> Vec<ReplicaReport> {
         Vec::new()
     }
     fn local(&self, _: LocalTime, _: &Name) -> LocalReport {

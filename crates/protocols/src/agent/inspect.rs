@@ -3,14 +3,17 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    HolderReport, Inspect, LocalReport, LocalTime, Name, Protocol, ReplicaReport, WAITERS_SHOWN_MAX,
+    HolderReport, Inspect, LocalReport, LocalTime, Name, Protocol, ReplicaReport, Surroundings,
+    WAITERS_SHOWN_MAX,
 };
 
 use super::Agent;
 
 impl<P: Protocol + Inspect> Inspect for Agent<P> {
-    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
-        self.inner.replicas(now, name)
+    fn replicas(
+        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
+    ) -> Vec<ReplicaReport> {
+        self.inner.replicas(around, now, name)
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {

@@ -6,7 +6,7 @@ use core::ops::Bound;
 
 use sigmalock_core::{
     Birth, Context, Echo, Incarnation, LocalTime, Name, PeerId, ReplicaId, ReplicaReport, Span,
-    Token,
+    Surroundings, Token,
 };
 
 use super::inspect;
@@ -244,10 +244,12 @@ impl Host {
         self.replicas.len()
     }
 
-    pub(super) fn reports(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+    pub(super) fn reports(
+        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
+    ) -> Vec<ReplicaReport> {
         let first = ReplicaId { name: name.clone(), index: 0 };
         let of_name = self.replicas.range(first..=inspect::beyond(name));
-        of_name.map(|(_, replica)| replica.report(&self.desk, now)).collect()
+        of_name.map(|(_, replica)| replica.report(&self.desk, around, now)).collect()
     }
 
     /// The name of each replica, in order.

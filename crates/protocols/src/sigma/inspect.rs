@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sigmalock_core::report::WAITERS_SHOWN_MAX;
 use sigmalock_core::{
     CallId, HolderReport, Inspect, LocalReport, LocalTime, Name, ReplicaId, ReplicaReport,
-    VotesReport,
+    Surroundings, VotesReport,
 };
 
 use super::Sigma;
@@ -15,8 +15,10 @@ use super::client::Client;
 use super::seat::News;
 
 impl Inspect for Sigma {
-    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
-        self.roles.as_ref().map_or_else(Vec::new, |(_, host)| host.reports(now, name))
+    fn replicas(
+        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
+    ) -> Vec<ReplicaReport> {
+        self.roles.as_ref().map_or_else(Vec::new, |(_, host)| host.reports(around, now, name))
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {

@@ -2,7 +2,8 @@
 
 use sigmalock_core::report::WAITERS_SHOWN_MAX;
 use sigmalock_core::{
-    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span, Token,
+    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span,
+    Surroundings, Token,
 };
 
 use super::host::Desk;
@@ -367,7 +368,15 @@ impl Replica {
         self.tokens.highest()
     }
 
-    pub(super) fn report(&self, desk: &Desk, now: LocalTime) -> ReplicaReport {
+    pub(super) fn report(
+        &self, desk: &Desk, around: &dyn Surroundings, now: LocalTime,
+    ) -> ReplicaReport {
+        let handed_over = |peer| desk.neighbours.handed_over_by(peer);
+        let inherited_until = match self.sure {
+            true => LocalTime::MIN,
+            false => around.inherited_until(&self.id, &handed_over),
+        };
+        let voting_at = desk.abstain_until.max(self.abstain_until).max(inherited_until);
         let owner = self.owner.as_ref().map(|owner| OwnerReport {
             request: owner.ticket.request,
             held_for: now.since(owner.since),
@@ -379,7 +388,7 @@ impl Replica {
             waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
             waiting: self.queue.len() as u32,
             token: self.tokens.highest(),
-            abstains_for: desk.abstain_until.max(self.abstain_until).since(now),
+            abstains_for: voting_at.since(now),
         }
     }
 

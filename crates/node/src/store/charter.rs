@@ -1,0 +1,54 @@
+//! What a data directory belongs to.
+
+use serde::{Deserialize, Serialize};
+use sigmalock_core::{PeerId, Span};
+use sigmalock_protocols::parts::Quorum;
+
+/// The version of what is in the directory.
+const FORMAT: u16 = 2;
+
+/// What a data directory belongs to. Votes given under one charter mean nothing under another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Charter {
+    format: u16,
+    pub(crate) peer: PeerId,
+    pub(crate) membership: String,
+    pub(crate) n: u64,
+    pub(crate) m: u64,
+    pub(crate) lease_max: Span,
+    pub(crate) tokens_per_grant: u64,
+}
+
+impl Charter {
+    pub(crate) fn open(
+        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
+    ) -> Self {
+        let (n, m) = (quorum.n() as u64, quorum.m() as u64);
+        let membership = "open".into();
+        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant }
+    }
+
+    /// Why a directory with this charter cannot be used under that one.
+    pub(super) fn objection(&self, wanted: &Self) -> Option<String> {
+        let differ = |what, has: &dyn core::fmt::Display, wants: &dyn core::fmt::Display| {
+            Some(format!("it was written with {what} {has}, and this peer is to run with {wants}"))
+        };
+        if self.format != wanted.format {
+            differ("format", &self.format, &wanted.format)
+        } else if self.membership != wanted.membership {
+            differ("membership", &self.membership, &wanted.membership)
+        } else if (self.n, self.m) != (wanted.n, wanted.m) {
+            let show = |c: &Self| format!("{} of {}", c.m, c.n);
+            differ("a quorum of", &show(self), &show(wanted))
+        } else if self.lease_max != wanted.lease_max {
+            differ("a longest lease of", &self.lease_max, &wanted.lease_max)
+        } else if self.tokens_per_grant != wanted.tokens_per_grant {
+            let show = |c: &Self| format!("{} in a row", c.tokens_per_grant);
+            differ("local hand-overs of", &show(self), &show(wanted))
+        } else if self.peer != wanted.peer {
+            Some("it belongs to another identity than the one in this directory".into())
+        } else {
+            None
+        }
+    }
+}
