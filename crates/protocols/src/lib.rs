@@ -9,3 +9,4 @@ pub mod catalogue;
 pub mod parts;
 pub mod sigma;
 pub mod strawman;
+pub mod views;

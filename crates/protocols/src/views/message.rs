@@ -1,0 +1,142 @@
+//! What peers say to each other about who is in.
+//!
+//! ```text
+//!  whoever wants in, or out                   a member
+//!    │ WISH     add me, or remove me ────────► │  who proposes it, when it may
+//!
+//!  proposer                                   every member
+//!    │ PREPARE  I have something to propose ─► │  promises to look at no older ballot
+//!    │ ◄────── PROMISE  and this I accepted    │
+//!    │ ACCEPT   this comes next ─────────────► │  accepts one successor, on disk first
+//!    │ ◄─────────────────────────── ACCEPTED   │
+//!    │ LEARN    this is the next view ───────► │  to the old members and the new
+//!    │ ◄──── REFUSED  not you, or not yet      │
+//!
+//!    │ KNOWN    I am at this view ───────────► │  now and then, to all; who knows less is told
+//! ```
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use sigmalock_core::{PeerId, Span};
+
+use super::roster::{Change, Roster};
+
+/// One attempt of one peer to have a successor chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Ballot {
+    /// Higher ones go first.
+    pub round: u64,
+    /// Whose it is.
+    pub by: PeerId,
+}
+
+/// A message about views.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Message {
+    /// I want in, or out.
+    Wish(Change),
+    /// I am about to propose a successor of this view.
+    Prepare {
+        /// The view.
+        view: u64,
+        /// Under this ballot.
+        ballot: Ballot,
+    },
+    /// No older ballot gets anything from me.
+    Promise {
+        /// The view.
+        view: u64,
+        /// The ballot.
+        ballot: Ballot,
+        /// What was accepted here before.
+        accepted: Option<(Ballot, Change)>,
+    },
+    /// This is what comes after the view.
+    Accept {
+        /// The view.
+        view: u64,
+        /// The ballot.
+        ballot: Ballot,
+        /// What comes.
+        change: Change,
+    },
+    /// Accepted.
+    Accepted {
+        /// The view.
+        view: u64,
+        /// The ballot.
+        ballot: Ballot,
+    },
+    /// Not now.
+    Refused {
+        /// The view.
+        view: u64,
+        /// The ballot that is refused.
+        ballot: Ballot,
+        /// The newest ballot that was promised something here.
+        promised: Option<Ballot>,
+        /// How long it is too early, if that is the reason.
+        wait: Span,
+    },
+    /// This is the newest view that I know.
+    Learn(Box<Roster>),
+    /// I am at this view.
+    Known {
+        /// The view; 0 if none.
+        view: u64,
+        /// Whether I, the newest member, have learned what the others promised.
+        settled: bool,
+    },
+}
+
+impl sigmalock_core::Message for Message {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Wish(_) => "WISH",
+            Self::Prepare { .. } => "PREPARE",
+            Self::Promise { .. } => "PROMISE",
+            Self::Accept { .. } => "ACCEPT",
+            Self::Accepted { .. } => "ACCEPTED",
+            Self::Refused { .. } => "REFUSED",
+            Self::Learn(_) => "LEARN",
+            Self::Known { .. } => "KNOWN",
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        1 + match self {
+            Self::Wish(_) => 9,
+            Self::Prepare { .. } | Self::Accepted { .. } => 24,
+            Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 25 } else { 0 },
+            Self::Accept { .. } => 33,
+            Self::Refused { .. } => 48,
+            Self::Learn(roster) => 20 + 16 * roster.members().len(),
+            Self::Known { .. } => 9,
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(sigmalock_core::Message::kind(self))?;
+        match self {
+            Self::Wish(change) => write!(f, " {change}"),
+            Self::Prepare { view, ballot } | Self::Accepted { view, ballot } => {
+                write!(f, " {view} ballot {}", ballot.round)
+            }
+            Self::Promise { view, ballot, accepted } => {
+                write!(f, " {view} ballot {}", ballot.round)?;
+                accepted.iter().try_for_each(|(_, change)| write!(f, ", accepted: {change}"))
+            }
+            Self::Accept { view, ballot, change } => {
+                write!(f, " {view} ballot {} {change}", ballot.round)
+            }
+            Self::Refused { view, wait, .. } => write!(f, " {view} for {wait}"),
+            Self::Learn(roster) => write!(f, " {roster}"),
+            Self::Known { view, .. } => write!(f, " {view}"),
+        }
+    }
+}

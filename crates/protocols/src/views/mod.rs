@@ -1,0 +1,690 @@
+//! Views: peers agree on who is in, one change at a time.
+//!
+//! A view is a numbered membership. The next one differs from it by one peer, and is chosen by more than
+//! half of it: single-decree Paxos for each view, whose acceptors are the members of that view. So there is
+//! one successor, whatever crashes and partitions do, and two majorities, of one view or of neighbours,
+//! always have somebody in common. That is what votes of locks are counted in.
+//!
+//! # What it assumes
+//!
+//! - What was persisted is there after a restart. Who lost it knows that, and is out until views have
+//!   removed it and added it again.
+//! - Clocks may be anything; their rates differ by less than a percent.
+//!
+//! # What it guarantees
+//!
+//! - Each view has one successor, and every peer sees the views in order.
+//! - A member accepts a successor no sooner than the longest lease after it learned the view itself, or
+//!   when the view's newcomer has said that it knows what the others promised. So votes given in older
+//!   views than the last but one have run out.
+//! - While more than half of a view are up and hear each other, wishes are granted. The dead are removed
+//!   after [`Config::dead_after`].
+//!
+//! # Where to read on
+//!
+//! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
+//! proposal. The shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next
+//! is as in his "Reconfiguring a State Machine".
+
+mod acceptor;
+mod campaign;
+mod message;
+mod mutant;
+mod roster;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+
+use sigmalock_core::{Birth, Context, Input, LocalTime, PeerId, Protocol, Span};
+
+pub use acceptor::Acceptor;
+use campaign::Campaign;
+pub use message::{Ballot, Message};
+pub use mutant::Mutant;
+pub use roster::{Change, Roster};
+
+/// So many members at most; one more is not proposed.
+pub const MEMBERS_MAX: usize = 1_024;
+/// So many wishes wait at most; one more is not heard, and asked again.
+const WISHES_MAX: usize = 1_024;
+
+/// The numbers views go by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The longest lease of any vote that is counted in views.
+    pub lease_max: Span,
+    /// A member that was unreachable for so long is proposed for removal.
+    pub dead_after: Span,
+    /// The longest that a message and its answer usually take.
+    pub round_trip_worst: Span,
+    /// Break one rule on purpose, to see an oracle catch it.
+    pub mutant: Option<Mutant>,
+}
+
+impl Config {
+    /// The defaults, for this longest lease.
+    #[must_use]
+    pub const fn new(lease_max: Span) -> Self {
+        Self {
+            lease_max,
+            dead_after: Span::from_secs(30),
+            round_trip_worst: Span::from_millis(400),
+            mutant: None,
+        }
+    }
+
+    /// How long a view lasts at least: the longest lease, by anybody's clock.
+    fn view_min(&self) -> Span {
+        self.lease_max + self.lease_max.millionths(10_000)
+    }
+
+    fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+/// How a peer stands to the swarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// Not in.
+    Outside,
+    /// Perhaps in, but what it promised is lost: it takes part in nothing until it was seen to be out.
+    Lost,
+    /// In.
+    Member,
+}
+
+/// What a peer may ask of its share of the views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// Be the first of a new swarm.
+    Found,
+    /// Be added to the swarm of whoever can be reached.
+    Join,
+    /// This peer, the newcomer of that view, knows what the others promised.
+    Settled {
+        /// The view.
+        view: u64,
+    },
+}
+
+/// What it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reply {
+    /// It is done, or under way.
+    Done,
+    /// It makes no sense now: this peer is in a swarm already, or not the newcomer of that view.
+    Refused,
+}
+
+/// What timers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// Look around: who is dead, who knows less.
+    Look,
+    /// Propose what is wished for, perhaps not for the first time.
+    Propose,
+}
+
+/// There is one durable record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Record;
+
+/// What it says.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Saved {
+    /// What a former self promised is lost.
+    Lost,
+    /// The newest view it knew, and what it promised about the next.
+    View(Roster, Acceptor),
+}
+
+/// Moments worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Note {
+    /// A view was learned.
+    Learned(u64),
+    /// A successor of a view was chosen.
+    Chosen(u64),
+    /// A proposal came too early.
+    TooEarly,
+    /// Another proposer was ahead.
+    Outbid,
+    /// A message that makes no sense.
+    Malformed,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Learned(view) => write!(f, "view {view} learned"),
+            Self::Chosen(view) => write!(f, "successor of view {view} chosen"),
+            Self::TooEarly => f.write_str("a proposal came too early"),
+            Self::Outbid => f.write_str("another proposer was ahead"),
+            Self::Malformed => f.write_str("malformed message"),
+        }
+    }
+}
+
+/// A change that somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Wish {
+    change: Change,
+    /// Nobody asked: the peer seems to be dead.
+    dead: bool,
+}
+
+/// One peer's share of the views.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Views {
+    config: Config,
+    me: PeerId,
+    standing: Standing,
+    roster: Option<Roster>,
+    learned_at: LocalTime,
+    /// Whether the newcomer of the newest view knows what the others promised.
+    settled: bool,
+    acceptor: Acceptor,
+    campaign: Option<Campaign>,
+    /// When it proposes, if it does.
+    proposes_at: LocalTime,
+    /// The highest round heard of, about the present view.
+    round: u64,
+    wishes: BTreeMap<PeerId, Wish>,
+    wants_in: bool,
+    /// It was told to leave; a wish of before may still bring it in.
+    leaving: bool,
+    up: BTreeSet<PeerId>,
+    /// Members that cannot be reached, and since when.
+    down: BTreeMap<PeerId, LocalTime>,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Views>;
+
+impl Views {
+    /// A peer that has not started yet.
+    #[must_use]
+    pub fn new(me: PeerId, config: Config) -> Self {
+        Self {
+            config,
+            me,
+            standing: Standing::Outside,
+            roster: None,
+            learned_at: LocalTime::MIN,
+            settled: false,
+            acceptor: Acceptor::default(),
+            campaign: None,
+            proposes_at: LocalTime::NEVER,
+            round: 0,
+            wishes: BTreeMap::new(),
+            wants_in: false,
+            leaving: false,
+            up: BTreeSet::new(),
+            down: BTreeMap::new(),
+        }
+    }
+
+    /// The newest view this peer knows.
+    #[must_use]
+    pub const fn roster(&self) -> Option<&Roster> {
+        self.roster.as_ref()
+    }
+
+    /// How this peer stands to the swarm.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// What it has accepted as the successor of its view.
+    #[must_use]
+    pub const fn accepted(&self) -> Option<(Ballot, Change)> {
+        self.acceptor.accepted()
+    }
+
+    fn on_start(&mut self, cx: Cx<'_, '_>, birth: Birth<Self>) {
+        self.standing = match birth {
+            Birth::First => Standing::Outside,
+            Birth::Amnesiac => {
+                cx.persist(Record, Some(Saved::Lost));
+                Standing::Lost
+            }
+            Birth::Recovered(records) => match records.into_iter().next() {
+                Some((Record, Saved::View(roster, acceptor))) => {
+                    let inside = roster.contains(self.me);
+                    // Nobody knows how long ago it was learned.
+                    (self.roster, self.acceptor, self.learned_at) =
+                        (Some(roster), acceptor, cx.now());
+                    self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
+                    if inside { Standing::Member } else { Standing::Outside }
+                }
+                Some((Record, Saved::Lost)) => Standing::Lost,
+                // Nothing was ever promised.
+                None => Standing::Outside,
+            },
+        };
+        cx.set_timer(Timer::Look, cx.now());
+    }
+
+    fn on_request(&mut self, cx: Cx<'_, '_>, request: Request) -> Reply {
+        match request {
+            Request::Found if self.standing == Standing::Outside && self.roster.is_none() => {
+                self.install(cx, Roster::founded_by(self.me));
+                Reply::Done
+            }
+            Request::Join => {
+                (self.wants_in, self.leaving) = (true, false);
+                self.wishes.remove(&self.me);
+                self.look(cx);
+                Reply::Done
+            }
+            Request::Settled { view } if self.is_newcomer(view) => {
+                self.settled = true;
+                self.tell_all(cx);
+                self.consider(cx);
+                Reply::Done
+            }
+            Request::Found | Request::Settled { .. } => Reply::Refused,
+        }
+    }
+
+    fn is_newcomer(&self, view: u64) -> bool {
+        let roster = self.roster.as_ref().filter(|roster| roster.number() == view);
+        roster.is_some_and(|roster| roster.last() == Change::Add(self.me))
+    }
+
+    fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+        match message {
+            Message::Wish(change) => self.on_wish(cx, from, change),
+            Message::Known { view, settled } => self.on_known(cx, from, view, settled),
+            Message::Learn(roster) => self.install(cx, *roster),
+            Message::Prepare { view, ballot } => {
+                if self.takes_part(cx, from, view) {
+                    self.on_prepare(cx, from, ballot);
+                }
+            }
+            Message::Accept { view, ballot, change } => {
+                if self.takes_part(cx, from, view) {
+                    self.on_accept(cx, from, ballot, change);
+                }
+            }
+            Message::Promise { view, ballot, accepted } => {
+                if let Some((enough, campaign)) = self.campaign_of(from, view, ballot)
+                    && campaign.on_promise(from, accepted, enough)
+                {
+                    self.ask_to_accept(cx);
+                }
+            }
+            Message::Accepted { view, ballot } => {
+                if let Some((enough, campaign)) = self.campaign_of(from, view, ballot)
+                    && campaign.on_accepted(from, enough)
+                {
+                    self.on_chosen(cx);
+                }
+            }
+            Message::Refused { view, ballot, promised, wait } => {
+                self.on_refused(cx, from, view, ballot, promised, wait);
+            }
+        }
+    }
+
+    /// Somebody wants in, or out. Nobody speaks for others.
+    fn on_wish(&mut self, cx: Cx<'_, '_>, from: PeerId, change: Change) {
+        if change.peer() != from {
+            return cx.note(Note::Malformed);
+        }
+        let Some(roster) = &self.roster else { return };
+        if self.standing != Standing::Member || roster.after(change).is_none() {
+            return cx.send(from, Message::Learn(Box::new(roster.clone())));
+        }
+        if self.wishes.len() < WISHES_MAX {
+            self.wishes.insert(from, Wish { change, dead: false });
+            self.consider(cx);
+        }
+    }
+
+    /// Somebody says how far it is: who knows less is told.
+    fn on_known(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, settled: bool) {
+        let mine = self.number();
+        match &self.roster {
+            Some(roster) if view < mine => cx.send(from, Message::Learn(Box::new(roster.clone()))),
+            Some(roster) if view == mine && settled && roster.last() == Change::Add(from) => {
+                self.settled = true;
+                self.consider(cx);
+            }
+            _ if view > mine => cx.send(from, self.known()),
+            _ => {}
+        }
+    }
+
+    fn known(&self) -> Message {
+        let view = self.number();
+        Message::Known { view, settled: self.settled && self.is_newcomer(view) }
+    }
+
+    fn number(&self) -> u64 {
+        self.roster.as_ref().map_or(0, Roster::number)
+    }
+
+    /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
+    /// another view is told, or asks.
+    fn takes_part(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) -> bool {
+        if view != self.number() {
+            self.on_known(cx, from, view, false);
+            return false;
+        }
+        let inside = self.roster.as_ref().is_some_and(|roster| roster.contains(from));
+        inside && self.standing == Standing::Member
+    }
+
+    fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
+        self.round = self.round.max(ballot.round);
+        let view = self.number();
+        if self.acceptor.promise(ballot) {
+            self.save(cx);
+            let accepted = self.acceptor.accepted();
+            self.say(cx, from, Message::Promise { view, ballot, accepted });
+        } else {
+            self.refuse(cx, from, ballot, Span::ZERO);
+        }
+    }
+
+    fn on_accept(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot, change: Change) {
+        self.round = self.round.max(ballot.round);
+        let view = self.number();
+        let wait = self.open_at().since(cx.now());
+        let fits = self.roster.as_ref().is_some_and(|roster| roster.after(change).is_some());
+        if wait > Span::ZERO {
+            cx.note(Note::TooEarly);
+            self.refuse(cx, from, ballot, wait);
+        } else if fits && self.acceptor.accept(ballot, change) {
+            self.save(cx);
+            self.say(cx, from, Message::Accepted { view, ballot });
+        } else {
+            self.refuse(cx, from, ballot, Span::ZERO);
+        }
+    }
+
+    fn refuse(&mut self, cx: Cx<'_, '_>, to: PeerId, ballot: Ballot, wait: Span) {
+        let (view, promised) = (self.number(), self.acceptor.promised());
+        self.say(cx, to, Message::Refused { view, ballot, promised, wait });
+    }
+
+    /// From when on this peer accepts a successor of its view.
+    fn open_at(&self) -> LocalTime {
+        let first = self.number() == 1;
+        let settled = self.settled
+            && self.roster.as_ref().is_some_and(|roster| matches!(roster.last(), Change::Add(_)));
+        if first || settled || self.config.breaks(Mutant::HurriesOn) {
+            return LocalTime::MIN;
+        }
+        self.learned_at + self.config.view_min()
+    }
+
+    /// The campaign that an answer belongs to, and how many answers are enough.
+    fn campaign_of(
+        &mut self, from: PeerId, view: u64, ballot: Ballot,
+    ) -> Option<(usize, &mut Campaign)> {
+        let half = usize::from(self.config.breaks(Mutant::HalfIsEnough));
+        let roster = self.roster.as_ref().filter(|r| r.number() == view && r.contains(from))?;
+        let campaign = self.campaign.as_mut().filter(|campaign| campaign.ballot == ballot)?;
+        Some((roster.majority() - half, campaign))
+    }
+
+    fn on_refused(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, ballot: Ballot,
+        promised: Option<Ballot>, wait: Span,
+    ) {
+        if self.campaign_of(from, view, ballot).is_none() {
+            return;
+        }
+        self.round = self.round.max(promised.map_or(0, |promised| promised.round));
+        if wait > Span::ZERO {
+            // The others may be earlier; those who are not will be by then.
+            return self.propose_at(cx, wait.min(self.config.view_min()));
+        }
+        if promised > Some(ballot) {
+            cx.note(Note::Outbid);
+            self.campaign = None;
+            let pause = self.config.round_trip_worst * (2 + cx.random() % 4);
+            self.propose_at(cx, pause);
+        }
+    }
+
+    fn propose_at(&mut self, cx: Cx<'_, '_>, after: Span) {
+        self.proposes_at = cx.now() + after;
+        cx.set_timer(Timer::Propose, self.proposes_at);
+    }
+
+    /// If there is something to propose, sees to it that it is: first by the first of those who are up.
+    fn consider(&mut self, cx: Cx<'_, '_>) {
+        self.drop_granted();
+        if self.standing != Standing::Member || self.wishes.is_empty() || self.campaign.is_some() {
+            return;
+        }
+        let rank = self.up.iter().filter(|peer| **peer < self.me && self.is_in(**peer)).count();
+        let turn = self.config.round_trip_worst * 2 * (rank as u64);
+        let wait = turn.max(self.open_at().since(cx.now()));
+        if cx.now() + wait < self.proposes_at {
+            self.propose_at(cx, wait);
+        }
+    }
+
+    fn is_in(&self, peer: PeerId) -> bool {
+        self.roster.as_ref().is_some_and(|roster| roster.contains(peer))
+    }
+
+    fn drop_granted(&mut self) {
+        let Some(roster) = &self.roster else { return self.wishes.clear() };
+        let room = roster.members().len() < MEMBERS_MAX;
+        self.wishes.retain(|_, wish| {
+            roster.after(wish.change).is_some()
+                && (room || matches!(wish.change, Change::Remove(_)))
+        });
+    }
+
+    /// Begins a campaign, or begins it anew: messages may have been lost.
+    fn propose(&mut self, cx: Cx<'_, '_>) {
+        self.proposes_at = LocalTime::NEVER;
+        self.drop_granted();
+        if self.standing != Standing::Member {
+            return;
+        }
+        // Who leaves goes first, then the dead, then the new.
+        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(_)), wish.dead);
+        let Some(wish) = self.wishes.values().min_by_key(urgency).copied() else {
+            self.campaign = None;
+            return;
+        };
+        if let Some(wait) = Some(self.open_at().since(cx.now())).filter(|wait| *wait > Span::ZERO) {
+            return self.propose_at(cx, wait);
+        }
+        self.round += 1;
+        let ballot = Ballot { round: self.round, by: self.me };
+        self.campaign = Some(Campaign::new(ballot, wish.change));
+        let again = self.config.round_trip_worst * (4 + cx.random() % 4);
+        self.propose_at(cx, again);
+        self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
+    }
+
+    fn ask_to_accept(&mut self, cx: Cx<'_, '_>) {
+        let Some(Campaign { ballot, mut change, .. }) = self.campaign else { return };
+        if self.config.breaks(Mutant::IgnoresAccepted)
+            && let Some(wish) = self.wishes.values().next()
+        {
+            change = wish.change;
+            self.campaign.iter_mut().for_each(|campaign| campaign.change = change);
+        }
+        self.say_to_members(cx, &Message::Accept { view: self.number(), ballot, change });
+    }
+
+    fn on_chosen(&mut self, cx: Cx<'_, '_>) {
+        let (Some(roster), Some(campaign)) = (self.roster.clone(), self.campaign.take()) else {
+            return;
+        };
+        let Some(next) = roster.after(campaign.change) else { return };
+        cx.note(Note::Chosen(roster.number()));
+        self.install(cx, next.clone());
+        let peers: BTreeSet<PeerId> = roster.members().chain(next.members()).collect();
+        for peer in peers.into_iter().filter(|peer| *peer != self.me) {
+            cx.send(peer, Message::Learn(Box::new(next.clone())));
+        }
+    }
+
+    /// A newer view is known.
+    fn install(&mut self, cx: Cx<'_, '_>, roster: Roster) {
+        if roster.number() <= self.number() {
+            return;
+        }
+        cx.note(Note::Learned(roster.number()));
+        let relearns = self.config.breaks(Mutant::RelearnsViews);
+        self.standing = match (self.standing, roster.contains(self.me)) {
+            (Standing::Lost, true) if !relearns => Standing::Lost,
+            (_, true) => Standing::Member,
+            (_, false) => Standing::Outside,
+        };
+        self.roster = Some(roster);
+        (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
+        (self.acceptor, self.campaign) = (Acceptor::default(), None);
+        let members = self.roster.as_ref();
+        self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
+        if self.standing != Standing::Lost {
+            self.save(cx);
+        }
+        self.proposes_at = LocalTime::NEVER;
+        cx.cancel_timer(Timer::Propose);
+        self.consider(cx);
+    }
+
+    fn save(&self, cx: Cx<'_, '_>) {
+        if let Some(roster) = &self.roster
+            && !self.config.breaks(Mutant::ForgetsPromises)
+        {
+            cx.persist(Record, Some(Saved::View(roster.clone(), self.acceptor)));
+        }
+    }
+
+    /// Looks around: who is dead, who knows less; asks again for what this peer itself wants.
+    fn look(&mut self, cx: Cx<'_, '_>) {
+        let now = cx.now();
+        cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
+        match self.standing {
+            Standing::Outside if self.wants_in => self.ask_around(cx, Change::Add(self.me)),
+            Standing::Outside => {}
+            Standing::Lost => self.ask_around(cx, Change::Remove(self.me)),
+            Standing::Member => {
+                if self.leaving {
+                    let wish = Wish { change: Change::Remove(self.me), dead: false };
+                    self.wishes.insert(self.me, wish);
+                }
+                self.mourn(now);
+                self.tell_all(cx);
+                self.consider(cx);
+            }
+        }
+    }
+
+    fn ask_around(&self, cx: Cx<'_, '_>, change: Change) {
+        let mut asked: Vec<PeerId> = self
+            .up
+            .iter()
+            .copied()
+            .filter(|peer| self.roster.is_none() || self.is_in(*peer))
+            .collect();
+        // Who is told nothing by its former friends asks anybody.
+        if asked.is_empty() {
+            asked = self.up.iter().copied().collect();
+        }
+        if !asked.is_empty() {
+            let peer = asked[(cx.random() % asked.len() as u64) as usize];
+            cx.send(peer, if self.roster.is_none() { self.known() } else { Message::Wish(change) });
+            if self.roster.is_none() {
+                cx.send(peer, Message::Wish(change));
+            }
+        }
+    }
+
+    fn mourn(&mut self, now: LocalTime) {
+        let Some(roster) = &self.roster else { return };
+        for peer in roster.members().filter(|peer| *peer != self.me && !self.up.contains(peer)) {
+            let since = *self.down.entry(peer).or_insert(now);
+            if now.since(since) >= self.config.dead_after && self.wishes.len() < WISHES_MAX {
+                let wish = Wish { change: Change::Remove(peer), dead: true };
+                self.wishes.entry(peer).or_insert(wish);
+            }
+        }
+    }
+
+    fn tell_all(&self, cx: Cx<'_, '_>) {
+        let Some(roster) = &self.roster else { return };
+        for peer in roster.members().filter(|peer| *peer != self.me) {
+            cx.send(peer, self.known());
+        }
+    }
+
+    fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.up.insert(peer);
+        self.down.remove(&peer);
+        if self.wishes.get(&peer).is_some_and(|wish| wish.dead) {
+            self.wishes.remove(&peer);
+        }
+        cx.send(peer, self.known());
+    }
+
+    fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.up.remove(&peer);
+        if self.is_in(peer) {
+            self.down.entry(peer).or_insert(cx.now());
+        }
+    }
+
+    /// To all members of the view, of which this peer is one.
+    fn say_to_members(&mut self, cx: Cx<'_, '_>, message: &Message) {
+        let members: Vec<PeerId> = self.roster.iter().flat_map(Roster::members).collect();
+        members.iter().for_each(|peer| self.say(cx, *peer, message.clone()));
+    }
+
+    /// Sends; what this peer has to say to itself needs no message.
+    fn say(&mut self, cx: Cx<'_, '_>, to: PeerId, message: Message) {
+        if to == self.me {
+            self.on_message(cx, to, message);
+        } else {
+            cx.send(to, message);
+        }
+    }
+}
+
+impl Protocol for Views {
+    type Message = Message;
+    type Request = Request;
+    type Reply = Reply;
+    type Timer = Timer;
+    type DurableKey = Record;
+    type Durable = Saved;
+    type Note = Note;
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        match input {
+            Input::Start { birth, .. } => self.on_start(cx, birth),
+            Input::Receive { from, .. } if from == self.me => cx.note(Note::Malformed),
+            Input::Receive { from, message } => self.on_message(cx, from, message),
+            Input::Fire(Timer::Look) => self.look(cx),
+            Input::Fire(Timer::Propose) => self.propose(cx),
+            Input::Request { id, request } => {
+                let reply = self.on_request(cx, request);
+                cx.reply(id, reply);
+            }
+            Input::PeerUp(peer) => self.on_up(cx, peer),
+            Input::PeerDown(peer) => self.on_down(cx, peer),
+            Input::Leave => {
+                (self.wants_in, self.leaving) = (false, true);
+                self.look(cx);
+            }
+            Input::ViewChanged(_) => {}
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Random walks: messages are lost, doubled and overtaken, peers crash, forget, are cut off, come and go;
+//! then everything heals, and whoever wants in must be in.
+
+use sigmalock_core::{Birth, PeerId, Span};
+use sigmalock_protocols::views::{Mutant, Request, Roster, Standing, Views};
+
+use crate::fleet::{Fleet, id, next};
+
+/// One walk; what an oracle objects to, if anything.
+fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
+    let mut rng = seed;
+    let mut below = |limit: u64| next(&mut rng) % limit;
+    let count = 1 + below(7) as usize;
+    let mut fleet = Fleet::new(count, mutant, Span::from_secs(3), seed);
+    fleet.start(0, Birth::First);
+    fleet.ask(0, Request::Found);
+    for index in 1..count {
+        fleet.start(index, Birth::First);
+        fleet.ask(index, Request::Join);
+    }
+    // One may lose its memory.
+    let mut forgetful = below(2) == 0;
+    for _ in 0..400 + below(800) {
+        let peer = below(count as u64) as usize;
+        let other = below(count as u64) as usize;
+        match below(100) {
+            0..70 if !fleet.packets.is_empty() => {
+                let index = below(fleet.packets.len() as u64) as usize;
+                match below(20) {
+                    0 => drop(fleet.packets.swap_remove(index)),
+                    1 => fleet.deliver(fleet.packets[index].clone()),
+                    _ => {
+                        let packet = fleet.packets.swap_remove(index);
+                        fleet.deliver(packet);
+                    }
+                }
+            }
+            0..92 => fleet.tick(),
+            92..94 if fleet.is_up(peer) => fleet.crash(peer),
+            92..96 if !fleet.is_up(peer) => {
+                let enough =
+                    fleet.seen.values().last().is_some_and(|view| view.members().len() > 2);
+                let forgets = forgetful && enough;
+                forgetful &= !forgets;
+                fleet.restart(peer, !forgets);
+            }
+            96 if peer != other => fleet.cut(peer, other),
+            97 => fleet.mend(peer, other),
+            98 if peer != 0 && fleet.is_up(peer) => fleet.leave(peer),
+            99 if fleet.is_up(peer) => fleet.ask(peer, Request::Join),
+            _ => {}
+        }
+        if let Some(objection) = fleet.objection {
+            return Err(objection);
+        }
+    }
+    heal(&mut fleet)?;
+    Ok(fleet.seen.len() as u64)
+}
+
+fn heal(fleet: &mut Fleet) -> Result<(), String> {
+    let count = fleet.places.len();
+    for a in 0..count {
+        for b in 0..a {
+            fleet.mend(a, b);
+        }
+    }
+    for index in 0..count {
+        if !fleet.is_up(index) {
+            fleet.restart(index, true);
+        }
+    }
+    for _ in 0..3_000 {
+        let packets = std::mem::take(&mut fleet.packets);
+        packets.into_iter().for_each(|packet| fleet.deliver(packet));
+        fleet.tick();
+        if let Some(objection) = &fleet.objection {
+            return Err(objection.clone());
+        }
+        if is_content(fleet) || is_stuck(fleet) {
+            return Ok(());
+        }
+    }
+    let states = (0..count).filter_map(|index| fleet.views(index));
+    let states: Vec<_> =
+        states.map(|v| (v.standing(), v.roster().map(Roster::to_string))).collect();
+    Err(format!("not everybody gets in, or out: {states:?}"))
+}
+
+/// All know the same view, and in it are those who want to be.
+fn is_content(fleet: &Fleet) -> bool {
+    let newest = fleet.seen.values().last();
+    fleet.places.iter().enumerate().all(|(index, place)| {
+        let roster = place.views.as_ref().and_then(Views::roster);
+        let standing = place.views.as_ref().map(Views::standing);
+        let inside = roster.is_some_and(|roster| roster.contains(id(index)));
+        if place.wants_in {
+            standing == Some(Standing::Member) && inside && roster == newest
+        } else {
+            newest.is_none_or(|newest| !newest.contains(id(index)) || newest.members().len() == 1)
+        }
+    })
+}
+
+/// Half of a view have lost their memory: of two peers, one. Nobody can help that but an operator.
+fn is_stuck(fleet: &Fleet) -> bool {
+    let Some(newest) = fleet.seen.values().last() else { return false };
+    let lost =
+        |peer: &PeerId| fleet.views(peer.0 as usize).map(Views::standing) == Some(Standing::Lost);
+    newest.members().len() - newest.members().filter(lost).count() < newest.majority()
+}
+
+#[test]
+fn each_view_has_one_successor_and_in_the_end_all_who_want_are_in() {
+    let mut views = 0;
+    for seed in 0..3_000 {
+        views += walk(seed, None).unwrap_or_else(|objection| panic!("seed {seed}: {objection}"));
+    }
+    assert!(views > 10_000, "little happened: {views} views");
+}
+
+#[test]
+fn every_rule_is_needed() {
+    for mutant in Mutant::ALL {
+        let caught = (0..20_000).find(|seed| walk(*seed, Some(*mutant)).is_err());
+        assert!(caught.is_some(), "{mutant} is not caught");
+    }
+}
