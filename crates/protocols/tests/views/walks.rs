@@ -104,7 +104,9 @@ fn is_content(fleet: &Fleet) -> bool {
 
 /// Half of a view have lost their memory: of two peers, one. Nobody can help that but an operator.
 fn is_stuck(fleet: &Fleet) -> bool {
-    let Some(newest) = fleet.seen.values().last() else { return false };
+    // Who knew of a newer view may be the one who forgot.
+    let known = (0..fleet.places.len()).filter_map(|index| fleet.views(index)?.roster());
+    let Some(newest) = known.max_by_key(|roster| roster.number()) else { return false };
     let lost =
         |peer: &PeerId| fleet.views(peer.0 as usize).map(Views::standing) == Some(Standing::Lost);
     newest.members().len() - newest.members().filter(lost).count() < newest.majority()
