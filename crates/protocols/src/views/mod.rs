@@ -195,6 +195,7 @@ pub struct Views {
     /// The highest round heard of, about the present view.
     round: u64,
     wishes: BTreeMap<PeerId, Wish>,
+    /// Who is removed though it is alive wants back in.
     wants_in: bool,
     /// It was told to leave; a wish of before may still bring it in.
     leaving: bool,
@@ -273,6 +274,7 @@ impl Views {
     fn on_request(&mut self, cx: Cx<'_, '_>, request: Request) -> Reply {
         match request {
             Request::Found if self.standing == Standing::Outside && self.roster.is_none() => {
+                self.wants_in = true;
                 self.install(cx, Roster::founded_by(self.me));
                 Reply::Done
             }
