@@ -1,5 +1,6 @@
 //! What must hold before anything is published.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
@@ -75,7 +76,8 @@ pub(crate) fn bless() -> Result<()> {
         .run()
 }
 
-/// Installs the two cargo components the steps need, where rustup can; says how, where it cannot.
+/// Installs the two cargo components the steps need, where rustup can, and says how, where it cannot; then
+/// what some tests need, or says what is not tested.
 fn prepare() -> Result<()> {
     for component in ["rustfmt", "clippy"] {
         let subcommand = if component == "rustfmt" { "fmt" } else { component };
@@ -90,11 +92,34 @@ fn prepare() -> Result<()> {
             );
         }
     }
+    for (package, path, what) in PACKAGES {
+        if !path.iter().any(|path| Path::new(path).exists()) && !install(package) {
+            eprintln!("{package} is missing and apt-get could not install it: {what}");
+        }
+    }
     Ok(())
 }
 
+/// Debian packages that tests use, where each shows that it is there, and what becomes of it without.
+const PACKAGES: [(&str, &[&str], &str); 2] = [
+    ("iproute2", &["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"], "no machine is unplugged in tests"),
+    ("postgresql", &["/usr/lib/postgresql"], "the recipe for PostgreSQL is not tested"),
+];
+
+fn install(package: &str) -> bool {
+    eprintln!("{package} is missing; asking apt-get for it");
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends", package];
+    succeeds("apt-get", &install)
+        || (succeeds("apt-get", &["update"]) && succeeds("apt-get", &install))
+}
+
 fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    let quiet =
-        Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let quiet = Command::new(program)
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     quiet.is_ok_and(|status| status.success())
 }

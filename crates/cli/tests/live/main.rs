@@ -7,6 +7,7 @@ mod crowds;
 mod deaths;
 mod fleet;
 mod intruders;
+mod lan;
 mod load;
 mod moves;
 mod soak;
