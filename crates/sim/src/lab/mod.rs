@@ -1,8 +1,11 @@
-//! Experiments: single points of a sweep, and torture.
+//! Experiments: points of a sweep, the figures of the papers, comparisons, plans, traces, and torture.
 
 mod draw;
+pub mod figures;
+pub mod meter;
 mod mishaps;
 pub mod mutants;
 mod open;
+pub mod plan;
 pub mod sweep;
 pub mod torture;
