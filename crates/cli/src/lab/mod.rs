@@ -1,9 +1,13 @@
 //! `sigmalock lab …`: experiments in simulated time.
 
+mod compare;
 mod figures;
 mod mutants;
+mod plan;
 mod sweep;
 mod torture;
+mod trace;
+mod victim;
 
 use clap::Subcommand;
 
@@ -15,6 +19,9 @@ pub(crate) enum Lab {
     Torture(torture::Torture),
     Sweep(sweep::Sweep),
     Mutants(mutants::Mutants),
+    Compare(compare::Compare),
+    Plan(plan::Plan),
+    Trace(trace::TraceCommand),
 }
 
 impl Lab {
@@ -24,6 +31,9 @@ impl Lab {
             Self::Torture(torture) => torture.run(),
             Self::Sweep(sweep) => sweep.run(),
             Self::Mutants(mutants) => mutants.run(),
+            Self::Compare(compare) => compare.run(),
+            Self::Plan(plan) => plan.run(),
+            Self::Trace(trace) => trace.run(),
         }
     }
 }

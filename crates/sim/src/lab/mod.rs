@@ -1,5 +1,6 @@
 //! Experiments: points of a sweep, the figures of the papers, comparisons, plans, traces, and torture.
 
+pub mod compare;
 mod draw;
 pub mod figures;
 pub mod meter;
@@ -9,3 +10,4 @@ mod open;
 pub mod plan;
 pub mod sweep;
 pub mod torture;
+pub mod trace;

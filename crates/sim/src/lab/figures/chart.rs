@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_legend_wraps_before_the_edge() {
         let axis = || Axis::linear("x", 1.0, 1.0);
-        let series = |i| Series::new(format!("a rather long name {i}"), 0, vec![]);
+        let series = |i| Series::new(format!("a long name {i}"), 0, vec![]);
         let series = (0..4).map(series).collect();
         let panel = Panel { heading: String::new(), x: axis(), y: axis(), series };
         let rows: Vec<usize> = panel.legend().iter().map(|(_, row, _)| *row).collect();
