@@ -7,7 +7,7 @@ use clap::Args;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_sim::lab::compare::{Comparison, Contender, compare};
-use sigmalock_sim::lab::sweep::{Load, PointConfig, PointError};
+use sigmalock_sim::lab::sweep::{Load, PointConfig};
 use sigmalock_sim::latency::Latency;
 use sigmalock_sim::subject::Subject;
 use sigmalock_sim::workload::Length;
@@ -23,7 +23,7 @@ use crate::table::{Align, Table};
 /// So many clients want one lock, each again as soon as it is out. Waits are from asking to entering. A
 /// hand-off is from one client's leaving to the entry of the next that was waiting already, in mean
 /// one-way delays: two is a perfect one. Fairness is Jain's index over the entries of the clients: 1 if all
-/// had the same, 1/K if one of K had them all.
+/// had the same, 1/K if one of K had them all. A run that got out of control is said to be stopped.
 #[derive(Debug, Args)]
 #[command(after_help = after_lab_help(EXAMPLES))]
 pub(crate) struct Compare {
@@ -143,12 +143,8 @@ impl Compare {
     }
 }
 
-fn measure(point: &PointConfig) -> anyhow::Result<Comparison> {
-    let Subject { protocol, variant, .. } = point.subject;
-    compare(point).map_err(|why| match why {
-        PointError::Stopped(_) => anyhow::Error::new(why).context(format!("{variant} {protocol}")),
-        why => BadParameters(why.to_string()).into(),
-    })
+fn measure(point: &PointConfig) -> Result<Comparison, BadParameters> {
+    compare(point).map_err(|why| BadParameters(why.to_string()))
 }
 
 fn print_for_people(out: &mut dyn Write, rows: &[Comparison]) -> io::Result<()> {
@@ -179,7 +175,8 @@ fn print_for_people(out: &mut dyn Write, rows: &[Comparison]) -> io::Result<()> 
             table.row([
                 row.protocol.to_owned(),
                 row.variant.to_owned(),
-                format!("{:.2}", row.throughput_per_s),
+                row.throughput_per_s
+                    .map_or_else(|| "stopped".to_owned(), |rate| format!("{rate:.2}")),
                 or_dash(row.messages_per_entry, 1),
                 or_dash(row.bytes_per_entry, 0),
                 seconds(row.wait_p50_ms),
@@ -190,6 +187,11 @@ fn print_for_people(out: &mut dyn Write, rows: &[Comparison]) -> io::Result<()> 
             ]);
         }
         table.print(out)?;
+        for row in level {
+            if let Some(why) = &row.stopped {
+                writeln!(out, "{} {}: {why}", row.variant, row.protocol)?;
+            }
+        }
     }
     writeln!(
         out,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::PeerId;
+use sigmalock_core::{PeerId, RequestId};
 
 use crate::history::{Record, TrueTime, What};
 use crate::measure::Histogram;
@@ -14,11 +14,11 @@ pub struct Meter {
     from: TrueTime,
     /// Requests made while measuring.
     pub asked: u64,
-    /// Times from somebody's leaving to the next one's entry, where that one was waiting already.
+    /// Times from somebody's leaving to the next entry, where whoever enters was waiting already.
     pub hand_offs: Histogram,
     entries: BTreeMap<PeerId, u64>,
-    waiting: u64,
-    left_to_waiters: Option<TrueTime>,
+    waiting: BTreeMap<RequestId, TrueTime>,
+    left: Option<TrueTime>,
 }
 
 impl Meter {
@@ -30,8 +30,8 @@ impl Meter {
             asked: 0,
             hand_offs: Histogram::default(),
             entries: BTreeMap::new(),
-            waiting: 0,
-            left_to_waiters: None,
+            waiting: BTreeMap::new(),
+            left: None,
         }
     }
 
@@ -42,12 +42,17 @@ impl Meter {
         jain(self.entries.values().copied(), clients)
     }
 
-    fn enter(&mut self, at: TrueTime, client: PeerId) {
-        self.waiting = self.waiting.saturating_sub(1);
-        let left = self.left_to_waiters.take();
-        if at >= self.from {
-            *self.entries.entry(client).or_default() += 1;
-            left.into_iter().for_each(|left| self.hand_offs.add(at.since(left)));
+    fn enter(&mut self, at: TrueTime, request: &RequestId) {
+        let asked = self.waiting.remove(request);
+        let left = self.left.take();
+        if at < self.from {
+            return;
+        }
+        *self.entries.entry(request.client).or_default() += 1;
+        if let (Some(asked), Some(left)) = (asked, left)
+            && asked < left
+        {
+            self.hand_offs.add(at.since(left));
         }
     }
 }
@@ -55,15 +60,15 @@ impl Meter {
 impl Watch for Meter {
     fn on_record(&mut self, record: &Record) {
         match &record.what {
-            What::Asked { .. } => {
-                self.waiting += 1;
+            What::Asked { request, .. } => {
+                self.waiting.insert(*request, record.at);
                 self.asked += u64::from(record.at >= self.from);
             }
-            What::Granted { request, .. } => self.enter(record.at, request.client),
-            What::Released(_) => {
-                self.left_to_waiters = (self.waiting > 0).then_some(record.at);
+            What::Granted { request, .. } => self.enter(record.at, request),
+            What::Released(_) => self.left = Some(record.at),
+            What::Ended(request, _) => {
+                self.waiting.remove(request);
             }
-            What::Ended(..) => self.waiting = self.waiting.saturating_sub(1),
             _ => {}
         }
     }
@@ -81,7 +86,7 @@ fn jain(shares: impl Iterator<Item = u64>, clients: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sigmalock_core::{CallId, Incarnation, Name, RequestId, Span};
+    use sigmalock_core::{CallId, Incarnation, Name, Span};
 
     fn request(client: u64, call: u64) -> RequestId {
         RequestId { client: PeerId(client), incarnation: Incarnation(1), call: CallId(call) }
@@ -108,7 +113,7 @@ mod tests {
         see(130, asked(request(2, 1)));
         see(140, What::Released(request(1, 1)));
         see(147, granted(request(2, 1)));
-        // Nobody waits, so what comes next is no hand-off.
+        // Who enters next has not asked yet, so that is no hand-off.
         see(150, What::Released(request(2, 1)));
         see(190, asked(request(1, 2)));
         see(200, granted(request(1, 2)));

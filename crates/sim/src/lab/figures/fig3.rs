@@ -6,6 +6,9 @@ use super::chart::{self, Axis, Panel, Series, Stroke};
 use super::grid::{Breed, DELAYS, Run, Sample, rates};
 use super::{Figure, FigureName, Samples, Setting, Verdict, csv, maybe, number, percent};
 
+/// Beyond this rate there is nothing to see; the table goes on.
+const SHOWN_MAX: f64 = 12.0;
+
 /// The columns of Figures 3 and 7.
 pub(super) const HEADING: &str = "protocol,variant,latency_low_ms,latency_high_ms,rate_per_s,\
     throughput_per_s,theory_per_s,messages_per_entry,wait_p50_ms,wait_p99_ms,seed";
@@ -53,7 +56,10 @@ pub(super) fn draw(samples: &Samples<'_>) -> Figure {
         let literal = of(Breed::StrawmanLiteral, delays);
         series.push(Series::new("", colour, literal).stroke(Stroke::Dotted).unlisted());
     }
-    let x = Axis::linear("requests per second", 20.0, 5.0);
+    let x = Axis::linear("requests per second", SHOWN_MAX, 2.0);
+    for series in &mut series {
+        series.points.retain(|(rate, _)| *rate <= SHOWN_MAX);
+    }
     let y = Axis::linear("entries per second", 3.0, 0.5);
     series.push(Series::key("literal", Stroke::Dotted));
     let heading = "Strawman, 24 of 32".to_owned();
@@ -94,10 +100,13 @@ fn verdict(curves: &[Vec<(f64, f64)>]) -> (Verdict, String) {
             _ => (0.0, 0.0),
         };
         shape &= peak > 1.5 * first && last < 0.25 * peak;
+        let left = match last / peak.max(1e-9) {
+            share if share < 0.005 => "nothing".to_owned(),
+            share => format!("{} of that", percent(share)),
+        };
         words.push(format!(
-            "at {low}–{high} ms it peaks with {peak:.2} entries per second at {at} requests, and at the \
-             highest rate {} of the peak are left",
-            percent(last / peak.max(1e-9))
+            "at {low}–{high} ms it peaks with {peak:.2} entries per second at a rate of {at}, and at the \
+             highest rate {left} is left"
         ));
     }
     let peaks: Vec<f64> = curves.iter().map(|curve| peak(curve).1).collect();

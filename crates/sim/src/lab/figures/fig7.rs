@@ -133,3 +133,32 @@ fn verdict(all: &[(Run, &Sample)]) -> (Verdict, String) {
     );
     (verdict, because)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{M, N};
+    use super::*;
+
+    const THEORY: f64 = 4.0;
+
+    /// The verdict if breeds reach these shares of what they should.
+    fn judged(share: impl Fn(&Run) -> f64) -> Verdict {
+        let setting = Setting { quick: true, seed: 1 };
+        let runs = runs(setting, Quorum::new(N, M).unwrap());
+        let invent = |run: &Run| Sample::invented(run, share(run) * run.rate().min(THEORY), THEORY);
+        let samples: Vec<Sample> = runs.iter().map(invent).collect();
+        verdict(&runs.into_iter().zip(&samples).collect::<Vec<_>>()).0
+    }
+
+    #[test]
+    fn the_verdict_follows_the_data() {
+        assert_eq!(judged(|_| 1.0), Verdict::Holds);
+        let half_literal = |run: &Run| if run.breed == Breed::PseudoCode { 0.5 } else { 1.0 };
+        assert_eq!(judged(half_literal), Verdict::HoldsIf);
+        let weak = |run: &Run| if run.breed == Breed::Shipped { 0.94 } else { 1.0 };
+        assert_eq!(judged(weak), Verdict::DoesNot);
+        let sags =
+            |run: &Run| if run.rate() > 15.0 && run.breed == Breed::Shipped { 0.9 } else { 1.0 };
+        assert_eq!(judged(sags), Verdict::DoesNot);
+    }
+}

@@ -161,3 +161,40 @@ fn verdict(all: &[(Run, &Sample)]) -> (Verdict, String) {
     );
     (verdict, because)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{M, N};
+    use super::*;
+
+    const THEORY: f64 = 4.0;
+
+    fn judged(share: impl Fn(&Run) -> f64, objection: Option<Breed>) -> Verdict {
+        let setting = Setting { quick: true, seed: 1 };
+        let runs = runs(setting, Quorum::new(N, M).unwrap());
+        let invent = |run: &Run| {
+            let mut sample = Sample::invented(run, share(run) * run.rate().min(THEORY), THEORY);
+            if objection == Some(run.breed) {
+                sample.objections.insert("exclusion", 1);
+            }
+            sample
+        };
+        let samples: Vec<Sample> = runs.iter().map(invent).collect();
+        verdict(&runs.into_iter().zip(&samples).collect::<Vec<_>>()).0
+    }
+
+    #[test]
+    fn the_verdict_follows_the_data() {
+        let as_claimed = |run: &Run| if life_s(run) < 50.0 { 0.7 } else { 1.0 };
+        let literal_stops = |run: &Run| {
+            if run.breed == Breed::Literal { 0.0 } else { as_claimed(run) }
+        };
+        assert_eq!(judged(as_claimed, None), Verdict::Holds);
+        assert_eq!(judged(literal_stops, None), Verdict::HoldsIf);
+        assert_eq!(judged(literal_stops, Some(Breed::Literal)), Verdict::HoldsIf);
+        assert_eq!(judged(literal_stops, Some(Breed::Shipped)), Verdict::DoesNot);
+        assert_eq!(judged(|_| 1.0, None), Verdict::DoesNot, "no drop to be seen");
+        let never_ideal = |run: &Run| 0.9 * as_claimed(run);
+        assert_eq!(judged(never_ideal, None), Verdict::DoesNot);
+    }
+}

@@ -155,3 +155,27 @@ pub(crate) fn rates_with_resets(setting: Setting) -> &'static [f64] {
 
 /// Mean lives of replicas in Figure 8, in seconds.
 pub(crate) const LIVES_S: [u64; 5] = [30, 100, 300, 1_000, 10_000];
+
+#[cfg(test)]
+impl Sample {
+    /// As if a run had come out like this.
+    pub(crate) fn invented(run: &Run, throughput_per_s: f64, theory_per_s: f64) -> Self {
+        let (asked, entries) = (1_000, (1_000.0 * throughput_per_s / run.rate()) as u64);
+        let point = Point {
+            protocol: run.point.subject.protocol.as_str(),
+            variant: run.point.subject.variant.as_str(),
+            latency_low_ms: 0.0,
+            latency_high_ms: 0.0,
+            rate_per_s: Some(run.rate()),
+            throughput_per_s,
+            theory_per_s,
+            messages_per_entry: None,
+            wait_p50_ms: None,
+            wait_p99_ms: None,
+            seed: 1,
+            violations: 0,
+        };
+        let (traffic, objections) = (Traffic::default(), BTreeMap::new());
+        Self { point, asked, entries, traffic, objections }
+    }
+}

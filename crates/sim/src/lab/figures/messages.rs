@@ -128,8 +128,13 @@ fn verdict(
     let (Some(first), Some(last)) = (shipped.first(), shipped.last()) else {
         return (Verdict::DoesNot, "Nobody entered.".to_owned());
     };
-    let literal =
-        known(pseudo_code).iter().map(|(.., cost)| cost.four + cost.yields).fold(0.0, f64::max);
+    let literal = known(pseudo_code).last().map_or_else(
+        || "The literal pseudo code lets nobody in.".to_owned(),
+        |(rate, _, cost)| {
+            let cost = cost.four + cost.yields;
+            format!("The literal pseudo code, if it does not stop, needs {cost:.1}n at {rate}.")
+        },
+    );
     let tends = (first.2.four - 3.0).abs() < 0.3 && (last.2.four - 4.0).abs() < 0.1;
     let verdict = match (tends, extra < 0.05) {
         (true, true) => Verdict::Holds,
@@ -143,8 +148,8 @@ fn verdict(
     let because = format!(
         "{condition}From {:.2}n at {} requests per second the four messages rise to {:.2}n at {}, at most \
          {:.2}n in between. Yields and recalls add at most {:.2}n, retries at most {:.2}n as long as \
-         all are served, and renewals {:.2}n, since nobody stays inside. The literal pseudo code needs up \
-         to {literal:.1}n with its yields.",
+         all are served, and renewals {:.2}n, since nobody stays inside. \
+         {literal}",
         first.2.four,
         first.0,
         last.2.four,
@@ -159,4 +164,44 @@ fn verdict(
         most(|cost| cost.renewals),
     );
     (verdict, because)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{M, N};
+    use super::*;
+    use crate::history::Traffic;
+
+    fn sample(kinds: &[(&'static str, u64)]) -> Sample {
+        let quorum = Quorum::new(N, M).unwrap();
+        let run = Run::new(Setting { quick: true, seed: 1 }, quorum, Breed::Shipped, DELAYS, 2.0);
+        let kinds = kinds.iter().map(|(kind, count)| (*kind, (*count, 0))).collect();
+        let traffic = Traffic { kinds };
+        Sample { traffic, asked: 10, entries: 5, ..Sample::invented(&run, 1.0, 4.0) }
+    }
+
+    #[test]
+    fn every_message_is_counted_once_and_in_its_place() {
+        // Ten asked 4 replicas and five entered. One REQUEST in four is a retry, which is answered, and 10
+        // YIELDs are answered too.
+        let kinds = [
+            ("REQUEST", 50),
+            ("RESPONSE", 60),
+            ("GRANT", 20),
+            ("RELEASE", 20),
+            ("YIELD", 10),
+            ("RENEW", 4),
+        ];
+        let cost = Cost::of(&sample(&kinds), 4).unwrap();
+        assert_eq!(cost, Cost { four: 4.0, yields: 1.0, retries: 1.0, renewals: 0.2 });
+        // Two questions and answers for each of those who did not enter are nobody's cost.
+        let all: u64 = kinds.iter().map(|(_, count)| count).sum();
+        let counted = (cost.four + cost.yields + cost.retries + cost.renewals) * 5.0 * 4.0;
+        assert_eq!(counted, (all - 2 * 5 * 4) as f64);
+    }
+
+    #[test]
+    fn without_entries_there_is_no_cost() {
+        assert_eq!(Cost::of(&Sample { entries: 0, ..sample(&[]) }, 4), None);
+    }
 }

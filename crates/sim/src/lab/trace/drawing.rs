@@ -15,8 +15,8 @@ const ROW: f64 = 19.0;
 const LANE: f64 = 96.0;
 /// Room for words at the right of the last lane.
 const RIGHT: f64 = 210.0;
-/// Longer words are cut; all of them are in the tooltip.
-const WORDS_MAX: usize = 44;
+/// Words that would not fit are cut; all of them are in the tooltip.
+const CHAR_WIDTH: f64 = 6.2;
 
 pub(super) fn draw(trace: &Trace) -> String {
     let rows = trace.steps.len() as f64;
@@ -55,12 +55,18 @@ impl Sheet<'_> {
         TOP + row as f64 * ROW + ROW / 2.0
     }
 
-    /// The height at which a moment lies: the first step at or after it.
-    fn y_at(&self, at: TrueTime) -> f64 {
-        match self.trace.steps.partition_point(|step| step.at < at) {
-            0 if self.trace.steps.first().is_some_and(|step| step.at > at) => TOP,
-            row => Self::y(row),
+    /// The height at which a peer said something: where it did or heard something at that moment, before the
+    /// row in which it arrives; else at the first step from then on.
+    fn y_of_sending(&self, peer: PeerId, at: TrueTime, row: usize) -> f64 {
+        let steps = &self.trace.steps;
+        let first = steps.partition_point(|step| step.at < at);
+        if first == 0 && steps.first().is_some_and(|step| step.at > at) {
+            return TOP;
         }
+        let moment = steps[first..row].iter().take_while(|step| step.at == at);
+        let cause = |step: &Step| step.to.or(step.peer) == Some(peer);
+        let causes = moment.enumerate().filter(|(_, step)| cause(step));
+        Self::y(first + causes.last().map_or(0, |(place, _)| place))
     }
 
     /// Names, lifelines, and bars where somebody is inside or down.
@@ -124,8 +130,8 @@ impl Sheet<'_> {
     fn step(&self, svg: &mut String, row: usize, step: &Step, width: f64) {
         let y = Self::y(row);
         match (step.peer.and_then(|peer| self.x(peer)), step.to.and_then(|peer| self.x(peer))) {
-            (Some(from), Some(to)) => self.arrow(svg, step, (from, to), y),
-            (Some(x), None) => moment(svg, step, x, y),
+            (Some(from), Some(to)) => self.arrow(svg, row, step, (from, to)),
+            (Some(x), None) => moment(svg, step, (x, y), width),
             (None, _) => {
                 let class = if step.kind == Kind::Violation { "violation" } else { "fault" };
                 let _ = writeln!(
@@ -133,15 +139,17 @@ impl Sheet<'_> {
                     r#"<g class="{class}"><line x1="{LEFT}" y1="{y:.1}" x2="{:.1}" y2="{y:.1}"/><text x="{LEFT}" y="{:.1}">{}</text></g>"#,
                     width - 12.0,
                     y - 3.0,
-                    escape(&cut(&step.text, 110))
+                    escape(&cut(&step.text, ((width - LEFT) / CHAR_WIDTH) as usize))
                 );
             }
         }
     }
 
-    fn arrow(&self, svg: &mut String, step: &Step, (from, to): (f64, f64), y: f64) {
+    fn arrow(&self, svg: &mut String, row: usize, step: &Step, (from, to): (f64, f64)) {
+        let y = Self::y(row);
         let arrives = step.kind == Kind::Message;
-        let (start, side) = (self.y_at(step.sent).min(y), if from < to { -1.0 } else { 1.0 });
+        let side = if from < to { -1.0 } else { 1.0 };
+        let sent = step.peer.map_or(y, |peer| self.y_of_sending(peer, step.sent, row));
         let class = if arrives { "arrow" } else { "arrow lost" };
         let word = step.text.split(' ').next().unwrap_or_default();
         let times = if step.times > 1 { format!(" ×{}", step.times) } else { String::new() };
@@ -160,7 +168,7 @@ impl Sheet<'_> {
                 y + 4.5
             )
         };
-        let start = if arrives { start } else { y };
+        let start = if arrives { sent.min(y) } else { y };
         let _ = writeln!(
             svg,
             r#"<g class="{class}"><title>{}</title><line x1="{from:.1}" y1="{start:.1}" x2="{:.1}" y2="{y:.1}"/>{head}<text class="word" x="{:.1}" y="{:.1}" text-anchor="{anchor}">{word}{times}</text></g>"#,
@@ -181,7 +189,7 @@ fn bar(svg: &mut String, class: &str, x: f64, top: f64, bottom: f64) {
     );
 }
 
-fn moment(svg: &mut String, step: &Step, x: f64, y: f64) {
+fn moment(svg: &mut String, step: &Step, (x, y): (f64, f64), width: f64) {
     let class = match step.kind {
         Kind::Granted | Kind::Extended => "good",
         Kind::Lost | Kind::Refused | Kind::Down => "bad",
@@ -194,7 +202,7 @@ fn moment(svg: &mut String, step: &Step, x: f64, y: f64) {
         escape(&step.text),
         x + 9.0,
         y + 4.0,
-        escape(&cut(&step.text, WORDS_MAX))
+        escape(&cut(&step.text, ((width - x - 9.0) / CHAR_WIDTH) as usize))
     );
 }
 
@@ -218,6 +226,7 @@ const STYLE: &str = "
 .sl-trace .plain circle { fill: #555 } .sl-trace .note circle { fill: #bbb } .sl-trace .note .word { fill: #777 }
 .sl-trace .violation line { stroke: #c2001b; stroke-width: 2 }
 .sl-trace .violation text { fill: #c2001b; font-weight: 600 }
+.sl-trace .violation text, .sl-trace .fault text { paint-order: stroke; stroke: #fff; stroke-width: 3px; font-size: 11px }
 .sl-trace .fault line { stroke: #b07c00; stroke-dasharray: 6 4 } .sl-trace .fault text { fill: #8a6100 }
 @media (prefers-color-scheme: dark) {
 .sl-trace .paper { fill: #16181b } .sl-trace .head { fill: #f0f1f2 } .sl-trace .time { fill: #9aa0a6 }
@@ -225,6 +234,7 @@ const STYLE: &str = "
 .sl-trace .arrow line { stroke: #56a9e0 } .sl-trace .arrow polygon { fill: #56a9e0 }
 .sl-trace .arrow .word { fill: #9fd0f2 } .sl-trace .word { stroke: #16181b; fill: #dfe2e5 }
 .sl-trace .note .word { fill: #9aa0a6 } .sl-trace .violation line { stroke: #ff6b78 }
-.sl-trace .violation text { fill: #ff8a94 } .sl-trace .fault text { fill: #e6b440 }
+.sl-trace .violation text { fill: #ff8a94; stroke: #16181b }
+.sl-trace .fault text { fill: #e6b440; stroke: #16181b }
 }
 ";
