@@ -28,6 +28,10 @@ const COMMANDS: &[&str] = &[
     "lab torture",
     "lab sweep",
     "lab mutants",
+    "lab figures",
+    "lab compare",
+    "lab plan",
+    "lab trace",
     "completions",
     "man",
 ];

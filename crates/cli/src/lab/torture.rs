@@ -134,7 +134,8 @@ fn print_failure(out: &mut dyn Write, failure: &Failure) -> io::Result<()> {
         let at = violation.at.0 as f64 / 1e6;
         writeln!(out, "  {at:.6} s  {}: {}", violation.oracle, violation.sentence)?;
     }
-    writeln!(out, "  replay: {}", failure.replay)
+    writeln!(out, "  replay: {}", failure.replay)?;
+    writeln!(out, "  trace: {}", failure.trace)
 }
 
 /// In a unit in which it does not look like nothing.
@@ -188,7 +189,7 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
     let agents = victim.has_agents();
-    for Failure { seed, replay, violations } in &report.failures {
+    for Failure { seed, replay, violations, .. } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
             at_s: v.at.0 as f64 / 1e6,
