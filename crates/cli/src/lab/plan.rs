@@ -78,14 +78,14 @@ fn nines(text: &str) -> Result<f64, String> {
 
 impl Plan {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let swarm = Swarm::new(self.life, self.hold, self.peers).map_err(bad)?;
+        let swarm = Swarm::new(self.life, self.hold, self.peers).map_err(|why| bad(&why))?;
         let target = self.target.or(self.nines);
         let odds = match (self.replicas.quorum()?, target) {
             (Some(quorum), _) => swarm.odds(quorum),
             (None, Some(target)) => match swarm.choose(target) {
                 Ok(odds) => odds,
                 Err(why @ PlanError::OutOfReach { .. }) => return Err(why.into()),
-                Err(why) => return Err(bad(why).into()),
+                Err(why) => return Err(bad(&why).into()),
             },
             (None, None) => {
                 let why = "either --target P (or --nines K) or --n N --m M is needed";
@@ -142,7 +142,7 @@ impl Plan {
     }
 }
 
-fn bad(why: PlanError) -> BadParameters {
+fn bad(why: &PlanError) -> BadParameters {
     BadParameters(why.to_string())
 }
 

@@ -6,6 +6,7 @@ pub mod figures;
 pub mod meter;
 mod mishaps;
 pub mod mutants;
+mod odds;
 mod open;
 pub mod plan;
 pub mod sweep;

@@ -14,6 +14,7 @@ use sigmalock_core::Span;
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::parts::quorum::REPLICAS_MAX;
 
+use super::odds::{LogSum, Logs};
 use crate::theory::exclusivity_break_log10;
 
 /// The most peers that are reckoned with.
@@ -232,84 +233,6 @@ fn three_quarters(n: u16) -> Option<Quorum> {
 
 fn log10(ln: f64) -> f64 {
     ln / std::f64::consts::LN_10
-}
-
-/// Σ eˣ without leaving logarithms.
-#[derive(Debug, Default)]
-struct LogSum {
-    largest: Option<f64>,
-    scaled: f64,
-}
-
-impl LogSum {
-    fn add(&mut self, ln: f64) {
-        if ln == f64::NEG_INFINITY {
-            return;
-        }
-        let largest = self.largest.unwrap_or(ln).max(ln);
-        let before = self.largest.map_or(0.0, |before| self.scaled * (before - largest).exp());
-        self.scaled = before + (ln - largest).exp();
-        self.largest = Some(largest);
-    }
-    fn ln(&self) -> f64 {
-        self.largest.map_or(f64::NEG_INFINITY, |largest| largest + self.scaled.ln())
-    }
-}
-
-/// ln i! for every i up to some bound.
-struct Logs(Vec<f64>);
-
-impl Logs {
-    fn new(up_to: usize) -> Self {
-        let mut sum = 0.0;
-        let rest = (1..=up_to).map(|i| {
-            sum += (i as f64).ln();
-            sum
-        });
-        Self(std::iter::once(0.0).chain(rest).collect())
-    }
-
-    fn choose(&self, n: usize, k: usize) -> f64 {
-        self.0[n] - self.0[k] - self.0[n - k]
-    }
-
-    /// ln P(Bin(n, p) = k).
-    fn binomial(&self, n: usize, k: usize, p: f64) -> f64 {
-        if p >= 1.0 {
-            return if k == n { 0.0 } else { f64::NEG_INFINITY };
-        }
-        self.choose(n, k) + k as f64 * p.ln() + (n - k) as f64 * (-p).ln_1p()
-    }
-
-    /// ln P(Bin(n, p) ≥ k).
-    fn binomial_tail(&self, n: usize, k: usize, p: f64) -> f64 {
-        let mut sum = LogSum::default();
-        (k..=n).for_each(|j| sum.add(self.binomial(n, j, p)));
-        sum.ln().min(0.0)
-    }
-
-    /// ln of the odds that `count` replicas all live on `r` given peers of `peers`.
-    ///
-    /// Peers have unequal shares of the key space. Those of r random peers together are taken to be those
-    /// of r random gaps on a ring, Beta(r, peers − r). By XOR they vary less, so this is a bound; with
-    /// equal shares it would be (r / peers)^count, which is far too kind.
-    fn all_in(&self, count: usize, r: usize, peers: usize) -> f64 {
-        self.0[r + count - 1] - self.0[r - 1] - self.0[peers + count - 1] + self.0[peers - 1]
-    }
-
-    /// ln of the odds that at least `k` of `m` replicas live on `r` given peers, in the same way.
-    fn beta_binomial_tail(&self, m: usize, k: usize, r: usize, peers: usize) -> f64 {
-        if r == peers {
-            return 0.0;
-        }
-        let beta = |a: usize, b: usize| self.0[a - 1] + self.0[b - 1] - self.0[a + b - 1];
-        let whole = beta(r, peers - r);
-        let mut sum = LogSum::default();
-        for j in k..=m {
-            sum.add(self.choose(m, j) + beta(j + r, m - j + peers - r) - whole);
-        }
-        sum.ln().min(0.0)
-    }
 }
 
 #[cfg(test)]

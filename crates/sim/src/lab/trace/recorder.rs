@@ -178,7 +178,7 @@ impl Watch for Recorder<'_> {
         let (kind, peer, text) = match &record.what {
             What::Asked { request, .. } => (Kind::Asked, request.client, words()),
             What::Granted { request, .. } => {
-                let sealed = self.sealing.iter().any(|peer| *peer == request.client);
+                let sealed = self.sealing.contains(&request.client);
                 self.sealing.retain(|peer| *peer != request.client);
                 let end = if sealed { ", sealed" } else { "" };
                 (Kind::Granted, request.client, format!("{}{end}", words()))

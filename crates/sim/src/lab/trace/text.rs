@@ -66,7 +66,7 @@ fn row(trace: &Trace, state: &State, step: &Step, width: usize) -> String {
     let place = |peer| trace.lane(peer).map(|lane| lane * width);
     match (step.peer.and_then(place), step.to.and_then(place)) {
         (Some(from), Some(to)) if from != to => {
-            arrow(&mut cells, from, to, step.kind == Kind::Message)
+            arrow(&mut cells, from, to, step.kind == Kind::Message);
         }
         (Some(at), None) => {
             cells[at] = match step.kind {
