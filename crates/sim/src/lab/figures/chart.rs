@@ -136,8 +136,8 @@ pub(crate) struct Panel {
 pub(crate) fn draw(title: &str, panels: &[Panel]) -> String {
     let height: f64 = panels.iter().map(Panel::height).sum();
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"sl\" viewBox=\"0 0 {WIDTH} {height}\" \
-         role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"sl\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
          <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\n",
         escape(title)
     );

@@ -85,8 +85,8 @@ impl Sheet<'_> {
                 self.bottom
             );
             if let Some(peer) = lane {
-                self.bars(svg, *peer, x, "inside", State::is_inside);
                 self.bars(svg, *peer, x, "down", State::is_down);
+                self.bars(svg, *peer, x, "inside", State::is_inside);
             }
         }
     }
@@ -180,11 +180,13 @@ impl Sheet<'_> {
     }
 }
 
+/// Who is asleep inside has a narrow bar on a wide one.
 fn bar(svg: &mut String, class: &str, x: f64, top: f64, bottom: f64) {
+    let width = if class == "down" { 17.0 } else { 9.0 };
     let _ = writeln!(
         svg,
-        r#"<rect class="{class}" x="{:.1}" y="{top:.1}" width="9" height="{:.1}"/>"#,
-        x - 4.5,
+        r#"<rect class="{class}" x="{:.1}" y="{top:.1}" width="{width}" height="{:.1}"/>"#,
+        x - width / 2.0,
         (bottom - top).max(3.0)
     );
 }
@@ -192,7 +194,7 @@ fn bar(svg: &mut String, class: &str, x: f64, top: f64, bottom: f64) {
 fn moment(svg: &mut String, step: &Step, (x, y): (f64, f64), width: f64) {
     let class = match step.kind {
         Kind::Granted | Kind::Extended => "good",
-        Kind::Lost | Kind::Refused | Kind::Down => "bad",
+        Kind::Lost | Kind::Refused | Kind::Down | Kind::Asleep => "bad",
         Kind::Note => "note",
         _ => "plain",
     };

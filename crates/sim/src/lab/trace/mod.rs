@@ -74,8 +74,10 @@ pub enum Kind {
     Note,
     /// Something breaks, or is mended.
     Fault,
-    /// A peer stops.
+    /// A peer stops, and its users with it.
     Down,
+    /// A peer stands still; who is inside does not know that time goes on.
+    Asleep,
     /// A peer goes on.
     Up,
     /// An oracle objects.
@@ -157,6 +159,7 @@ impl State {
                 self.inside.remove(&peer);
                 self.down.push(peer);
             }
+            Kind::Asleep => self.down.push(peer),
             Kind::Up => self.down.retain(|down| *down != peer),
             _ => {}
         }
@@ -256,8 +259,9 @@ fn share_lanes(hosts: u64, steps: Vec<Step>) -> (Vec<Lane>, Vec<Step>) {
     let mut count: BTreeMap<PeerId, usize> = BTreeMap::new();
     for step in &steps {
         for peer in [step.peer, step.to].into_iter().flatten() {
-            // Who does something counts for more than who says something.
-            *count.entry(peer).or_default() += if step.to.is_none() { 1_000 } else { 1 };
+            // Who does something counts for more than who says or notes something.
+            let does = step.to.is_none() && step.kind != Kind::Note;
+            *count.entry(peer).or_default() += if does { 1_000 } else { 1 };
         }
     }
     let mut peers: Vec<(usize, PeerId)> = count.iter().map(|(peer, n)| (*n, *peer)).collect();
@@ -382,6 +386,26 @@ mod tests {
         assert!(trace.text().contains("!!! "), "{}", trace.text());
         let svg = trace.svg();
         assert!(svg.contains("class=\"violation\"") && !svg.contains("NaN"), "{svg}");
+    }
+
+    #[test]
+    fn who_falls_asleep_inside_is_still_inside_and_who_crashes_is_not() {
+        let story = |deed| {
+            let story = format!(
+                "replicas 3, quorum 2\nlatency constant:10ms\n\
+                at 0ms anna asks for /a, stays 50ms\nat 30ms anna {deed}\nend at 60ms\n"
+            );
+            let scenario = Scenario::parse(&story).unwrap();
+            let view = View {
+                window: Some((Span::from_millis(40), Span::from_millis(60))),
+                ..View::default()
+            };
+            Trace::of_scenario(&scenario, String::new(), &view).before
+        };
+        let anna = PeerId(1_000);
+        let (asleep, crashed) = (story("sleeps 1s"), story("crashes"));
+        assert!(asleep.is_down(anna) && asleep.is_inside(anna));
+        assert!(crashed.is_down(anna) && !crashed.is_inside(anna));
     }
 
     #[test]

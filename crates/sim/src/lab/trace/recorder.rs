@@ -190,7 +190,7 @@ impl Watch for Recorder<'_> {
             What::Wrote { accepted: true, .. } => return,
             What::Wrote { request, .. } => (Kind::Refused, request.client, words()),
             What::Crashed(peer) => (Kind::Down, *peer, named(peer, "stops")),
-            What::FellAsleep(peer) => (Kind::Down, *peer, named(peer, "falls asleep")),
+            What::FellAsleep(peer) => (Kind::Asleep, *peer, named(peer, "falls asleep")),
             // Those who begin their first life are no news.
             What::Started(peer) | What::Woke(peer) if !self.is_down(*peer) => return,
             What::Started(peer) => (Kind::Up, *peer, named(peer, "is back")),
@@ -206,13 +206,11 @@ impl Watch for Recorder<'_> {
 
 impl Recorder<'_> {
     fn is_down(&self, peer: PeerId) -> bool {
-        let latest = self
-            .steps
-            .iter()
-            .rev()
-            .find(|step| step.peer == Some(peer) && matches!(step.kind, Kind::Down | Kind::Up));
+        let latest = self.steps.iter().rev().find(|step| {
+            step.peer == Some(peer) && matches!(step.kind, Kind::Down | Kind::Asleep | Kind::Up)
+        });
         match latest {
-            Some(step) => step.kind == Kind::Down,
+            Some(step) => step.kind != Kind::Up,
             None => self.before.is_down(peer),
         }
     }

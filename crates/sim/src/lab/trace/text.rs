@@ -41,7 +41,7 @@ pub(super) fn write(trace: &Trace) -> String {
     }
     let _ = writeln!(
         out,
-        "\n┃ inside   ┊ down   ● let in   ○ leaves   ◇ asks   ✗ loses it   × lost on the way"
+        "\n┃ inside   ┊ down or asleep   ● let in   ○ leaves   ◇ asks   ✗ loses it   × lost on the way"
     );
     out
 }
@@ -58,6 +58,7 @@ fn row(trace: &Trace, state: &State, step: &Step, width: usize) -> String {
     let mut cells: Vec<char> = vec![' '; trace.lanes.len() * width];
     for (index, lane) in trace.lanes.iter().enumerate() {
         cells[index * width] = match lane {
+            Some(peer) if state.is_down(*peer) && state.is_inside(*peer) => '╏',
             Some(peer) if state.is_down(*peer) => '┊',
             Some(peer) if state.is_inside(*peer) => '┃',
             _ => '│',
@@ -74,7 +75,7 @@ fn row(trace: &Trace, state: &State, step: &Step, width: usize) -> String {
                 Kind::Granted => '●',
                 Kind::Released => '○',
                 Kind::Lost | Kind::Refused => '✗',
-                Kind::Down | Kind::Up => '▪',
+                Kind::Down | Kind::Asleep | Kind::Up => '▪',
                 _ => '·',
             };
         }
@@ -89,11 +90,11 @@ fn arrow(cells: &mut [char], from: usize, to: usize, arrives: bool) {
     for cell in &mut cells[low + 1..high] {
         *cell = match *cell {
             ' ' => '─',
-            '┃' => '╂',
+            '┃' | '╏' => '╂',
             _ => '┼',
         };
     }
-    let thick = |cell: char, thin, thick| if cell == '┃' { thick } else { thin };
+    let thick = |cell: char, thin, thick| if matches!(cell, '┃' | '╏') { thick } else { thin };
     if from < to {
         cells[from] = thick(cells[from], '├', '┠');
         cells[to - 1] = if arrives { '►' } else { '×' };
