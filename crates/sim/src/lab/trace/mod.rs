@@ -389,6 +389,19 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_whose_token_had_to_be_sealed_says_so() {
+        let victim = Victim { mutant: None, ..victim("grants-twice") };
+        let view = View { steps: Some(STEPS_MAX), ..View::default() };
+        let sealed = (0..100).find_map(|seed| {
+            let trace = Trace::of_seed(&victim, seed, &view);
+            let entry = |step: &Step| step.kind == Kind::Granted && step.text.ends_with(", sealed");
+            trace.steps.iter().any(entry).then_some(trace)
+        });
+        let trace = sealed.expect("one seed in a hundred has such an entry");
+        assert!(trace.steps.iter().any(|step| step.text.starts_with("SEAL ")), "{}", trace.text());
+    }
+
+    #[test]
     fn who_falls_asleep_inside_is_still_inside_and_who_crashes_is_not() {
         let story = |deed| {
             let story = format!(

@@ -152,8 +152,10 @@ impl Watch for Recorder<'_> {
 
     fn on_note(&mut self, at: TrueTime, peer: PeerId, note: &dyn Display) {
         let note = note.to_string();
-        if note.contains("sealing") {
-            self.sealing.push(peer);
+        match note.as_str() {
+            "token needs sealing" => self.sealing.push(peer),
+            "seal abandoned" => self.sealing.retain(|sealing| *sealing != peer),
+            _ => {}
         }
         self.mark(at, Kind::Note, peer, format!("{}: {note}", self.cast.name(peer)));
     }
