@@ -1,6 +1,5 @@
 //! Developer commands: `cargo xtask` without arguments lists them.
 
-mod picture;
 mod step;
 mod suite;
 
@@ -16,7 +15,7 @@ cargo xtask COMMAND
                    (--quick leaves the simulation out)
   bench            messages per second that the simulator delivers on one core
   bless            write the scenario transcripts anew, to be read and committed
-  picture          draw docs/throughput.svg from a fresh `lab sweep`";
+  figures          draw docs/figures anew: the figures of the papers, minutes of simulation";
 
 fn main() -> ExitCode {
     match run() {
@@ -37,7 +36,7 @@ fn run() -> Result<()> {
         ["test", "--quick"] => suite::test(true),
         ["bench"] => suite::bench(),
         ["bless"] => suite::bless(),
-        ["picture"] => picture::draw(),
+        ["figures"] => suite::figures(),
         [] | ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

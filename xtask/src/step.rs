@@ -35,19 +35,6 @@ impl Step {
         Ok(())
     }
 
-    /// Runs it and returns what it printed on stdout.
-    pub(crate) fn output(&self) -> Result<String> {
-        let output = self
-            .command()?
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .with_context(|| format!("cannot start `{self}`"))?;
-        if !output.status.success() {
-            bail!("step `{}` failed ({}); to repeat it:\n  {self}", self.name, output.status);
-        }
-        String::from_utf8(output.stdout).context("its output is not UTF-8")
-    }
-
     fn command(&self) -> Result<Command> {
         let mut words = self.line.split_whitespace();
         let mut command = Command::new(words.next().context("an empty command line")?);

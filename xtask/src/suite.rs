@@ -69,6 +69,11 @@ pub(crate) fn bench() -> Result<()> {
     Step::new("bench", "cargo bench --package sigmalock-sim").run()
 }
 
+/// The pictures of the documentation: those that `lab figures` draws, in the papers' setting.
+pub(crate) fn figures() -> Result<()> {
+    Step::new("figures", "cargo run --release --quiet -- lab figures --out docs/figures").run()
+}
+
 /// Accepts the transcripts as they are now.
 pub(crate) fn bless() -> Result<()> {
     Step::new("bless", "cargo test --package sigmalock-sim --test scenarios --quiet")

@@ -17,11 +17,11 @@ use crate::outcome::BadParameters;
 /// How many replicas guard a lock, and how many votes win it.
 #[derive(Debug, Args)]
 pub(crate) struct Replicas {
-    /// Replicas that guard each lock [default: 9 in a sweep, elsewhere drawn by each seed]
+    /// Replicas that guard each lock [default: 9 where one world is measured, else drawn by each seed]
     #[arg(long, value_name = "N", requires = "m", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
     n: Option<u16>,
-    /// Votes that win it: more than half of N [default: 6 in a sweep, elsewhere drawn by each seed]
+    /// Votes that win it: more than half of N [default: 6 where N is 9 by default, else drawn]
     #[arg(long, value_name = "M", requires = "n", value_parser = replica_count)]
     #[arg(allow_hyphen_values = true)]
     m: Option<u16>,

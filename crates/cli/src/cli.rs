@@ -32,7 +32,7 @@ enum Command {
     #[command(subcommand)]
     Key(key::Key),
     Bench(bench::Bench),
-    /// Simulation: torture protocols, measure them, and check the checkers. No network.
+    /// Simulation: torture protocols, measure, compare, draw and trace them, and check the checkers. No network.
     #[command(subcommand, after_help = LAB_EXIT_CODES)]
     Lab(Lab),
     Completions(completions::Completions),

@@ -98,6 +98,63 @@ const BAD: &[(&str, &str)] = &[
         "lab sweep --rate 1 --back-off 5s..1s",
         "--back-off 5s..1s: this range of durations runs backwards",
     ),
+    // Figures.
+    (
+        "lab figures --only sigma-fig9",
+        "--only sigma-fig9: there is no such figure; there are: sigma-fig2, sigma-fig3, sigma-fig7, \
+         sigma-fig8, sigma-messages",
+    ),
+    ("lab figures --jobs 0", "--jobs 0: this should be a whole number, at least 1"),
+    ("lab figures --seed -1", "--seed -1: a seed is a whole number below 2^64"),
+    // Plans.
+    ("lab plan", "either --target P (or --nines K) or --n N --m M is needed"),
+    (
+        "lab plan --target 2",
+        "--target 2: a target is a probability above 0 and below 1, such as 1e-9",
+    ),
+    ("lab plan --target 1e-9 --nines 9", "--target and --nines exclude each other"),
+    ("lab plan --nines 0", "--nines 0: this should be a number above 0 and at most 300"),
+    ("lab plan --nines NaN", "--nines NaN: this should be a number above 0 and at most 300"),
+    (
+        "lab plan --nines 9 --peers 0",
+        "--peers 0: this should be a whole number between 1 and 100000",
+    ),
+    (
+        "lab plan --nines 9 --life 10s --hold 10s",
+        "who holds a lock for 10s among peers that live 10s outlives them: choose shorter",
+    ),
+    ("lab plan --nines 9 --hold 0s", "--hold 0s: this duration must be longer than nothing"),
+    ("lab plan --n 4 --m 5", "--n 4 --m 5: a quorum of 5 cannot be had from 4 replicas"),
+    // Traces.
+    ("lab trace", "FILE is missing"),
+    ("lab trace --seed 1 --seeds 1..2", "--seed and --seeds exclude each other"),
+    ("lab trace x.txt --seed 1", "FILE and --seed exclude each other"),
+    ("lab trace nowhere.txt", "cannot read nowhere.txt: No such file or directory (os error 2)"),
+    ("lab trace Cargo.toml", "Cargo.toml: line 1: `[package]` is no statement"),
+    ("lab trace --seed 1 --window 5s", "--window 5s: this is a range of durations, LOW..HIGH"),
+    (
+        "lab trace --seed 1 --window 5s..1s",
+        "--window 5s..1s: this range of durations runs backwards",
+    ),
+    ("lab trace --seed 1 --steps 0", "--steps 0: this should be a whole number between 1 and 2000"),
+    (
+        "lab trace --seed 1 --protocol all",
+        "--protocol all: there is no such protocol; there are: sigma, strawman",
+    ),
+    (
+        "lab trace --seed 1 --protocol strawman --membership open",
+        "--membership open: only the shipped sigma lets hosting move",
+    ),
+    // Comparisons.
+    (
+        "lab compare --protocols paxos",
+        "--protocols paxos: there is no such protocol; there are: sigma, strawman; or all",
+    ),
+    (
+        "lab compare --protocols sigma:new",
+        "--protocols sigma:new: there is no such variant; there are: literal, shipped; or all",
+    ),
+    ("lab compare --clients 0", "--clients 0: this should be a whole number between 1 and 20000"),
     // Delays.
     (
         "lab sweep --rate 1 --latency 100ms",

@@ -28,6 +28,10 @@ const COMMANDS: &[&str] = &[
     "lab torture",
     "lab sweep",
     "lab mutants",
+    "lab figures",
+    "lab compare",
+    "lab plan",
+    "lab trace",
     "completions",
     "man",
 ];
@@ -126,4 +130,24 @@ fn the_documentation_lists_every_mutant_with_its_oracle() {
     for (row, (mutant, oracle)) in rows.iter().zip(expected) {
         assert!(row.starts_with(&mutant) && row.ends_with(&oracle), "{row}: {mutant} {oracle}");
     }
+}
+
+/// Every example of the laboratory that shows what it prints, prints it.
+#[test]
+fn the_examples_of_the_laboratory_print_what_the_page_shows() {
+    let page = include_str!("../../../docs/lab.md");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let blocks = page.split("```\n").filter_map(|block| block.strip_prefix("$ sigmalock "));
+    let mut examples = 0;
+    for (line, shown) in blocks.filter_map(|block| block.split_once('\n')) {
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"))
+            .args(line.split_whitespace())
+            .current_dir(root)
+            .output()
+            .expect("the binary starts");
+        let printed = String::from_utf8(ran.stdout).expect("stdout is UTF-8");
+        assert_eq!(printed.trim_end(), shown.trim_end(), "sigmalock {line}");
+        examples += 1;
+    }
+    assert!(examples >= 5, "{examples} examples");
 }

@@ -109,6 +109,44 @@ pub struct Ledger {
     pub kinds: BTreeMap<&'static str, Row>,
 }
 
+impl Ledger {
+    /// What was sent, messages and bytes of each kind, since the ledger read `earlier`.
+    #[must_use]
+    pub fn sent_since(&self, earlier: &Self) -> Traffic {
+        let before = |kind| earlier.kinds.get(kind).copied().unwrap_or_default();
+        let rows = self.kinds.iter().map(|(kind, row)| {
+            let before = before(kind);
+            (*kind, (row.sent - before.sent, row.sent_bytes - before.sent_bytes))
+        });
+        Traffic { kinds: rows.collect() }
+    }
+}
+
+/// Messages sent in some span of time, and their bytes, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages and bytes of each kind.
+    pub kinds: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Traffic {
+    /// How many messages of one kind.
+    #[must_use]
+    pub fn of(&self, kind: &str) -> u64 {
+        self.kinds.get(kind).map_or(0, |(messages, _)| *messages)
+    }
+    /// How many messages.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.kinds.values().map(|(messages, _)| messages).sum()
+    }
+    /// How many bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.kinds.values().map(|(_, bytes)| bytes).sum()
+    }
+}
+
 /// What became of the messages of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Row {

@@ -97,10 +97,6 @@ impl Tally {
         &mut self.rows[usize::from(place)].1
     }
 
-    pub(crate) fn sent(&self) -> u64 {
-        self.rows.iter().map(|(_, row)| row.sent).sum()
-    }
-
     pub(crate) fn ledger(&self) -> Ledger {
         let mut kinds: BTreeMap<&'static str, Row> = BTreeMap::new();
         for (kind, row) in &self.rows {

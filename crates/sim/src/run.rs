@@ -6,7 +6,7 @@ use sigmalock_core::{PeerId, Span};
 
 use crate::clock::Clocks;
 use crate::faults::FaultPlan;
-use crate::history::{Ledger, Record, TrueTime};
+use crate::history::{Ledger, Record, Traffic, TrueTime};
 use crate::journal::Journal;
 use crate::measure::Histogram;
 use crate::network::Network;
@@ -146,7 +146,7 @@ pub struct Outcome {
     /// Entries while measuring.
     pub entries_measured: u64,
     /// Messages sent while measuring.
-    pub sent_measured: u64,
+    pub traffic_measured: Traffic,
     /// Entries per second while measuring.
     pub throughput_per_s: f64,
     /// How long those who entered while measuring had waited.
@@ -195,8 +195,8 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
         world.tally.row(mail.letter.kind).in_flight += 1;
     }
     let notes = world.notes.by_name();
-    let sent_measured = world.tally.sent() - world.sent_before;
     let ledger = world.tally.ledger();
+    let traffic_measured = ledger.sent_since(&world.ledger_before);
     let verdict = world.journal.finish(end, &ledger);
     let measured = end.since(world.config.measured_from()).as_secs_f64();
     Outcome {
@@ -206,7 +206,7 @@ fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime)
         faults: world.faults,
         entries: world.entries,
         entries_measured: world.entries_measured,
-        sent_measured,
+        traffic_measured,
         throughput_per_s: world.entries_measured as f64 / measured.max(1e-6),
         waits: world.waits,
         events: world.events,

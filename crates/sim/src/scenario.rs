@@ -55,8 +55,8 @@ pub const RULE: &str = "---";
 pub struct Scenario {
     /// The protocol it is about.
     pub subject: Subject,
-    config: RunConfig,
-    cast: Cast,
+    pub(crate) config: RunConfig,
+    pub(crate) cast: Cast,
 }
 
 /// A line that cannot be understood.
@@ -71,7 +71,7 @@ pub struct ScenarioError {
 
 /// Names of peers and their ids.
 #[derive(Debug, Clone, Default)]
-struct Cast {
+pub(crate) struct Cast {
     ids: BTreeMap<String, PeerId>,
     names: BTreeMap<PeerId, String>,
 }
@@ -90,14 +90,21 @@ impl Cast {
         self.add(name.to_owned(), id);
         id
     }
-    fn name(&self, id: PeerId) -> String {
+    pub(crate) fn name(&self, id: PeerId) -> String {
         self.names.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
     /// Puts names where a text has ids.
-    fn rename(&self, text: &str) -> String {
+    pub(crate) fn rename(&self, text: &str) -> String {
         self.names.iter().fold(text.to_owned(), |text, (id, name)| {
             text.replace(&format!("{id}/"), &format!("{name}/"))
         })
+    }
+    /// The same where ids are words of their own.
+    pub(crate) fn rename_words(&self, text: &str) -> String {
+        let text = self.names.iter().fold(format!("{text} "), |text, (id, name)| {
+            text.replace(&format!("{id} "), &format!("{name} "))
+        });
+        text.trim_end().to_owned()
     }
 }
 
@@ -314,10 +321,7 @@ impl Watch for Teller<'_> {
         self.line(at, format_args!("             ({}: {note})", self.cast.name(peer)));
     }
     fn on_fault(&mut self, at: TrueTime, fault: &dyn Display) {
-        let text = self.cast.names.iter().fold(format!("{fault} "), |text, (id, name)| {
-            text.replace(&format!("{id} "), &format!("{name} "))
-        });
-        self.line(at, format_args!("*** {}", text.trim_end()));
+        self.line(at, format_args!("*** {}", self.cast.rename_words(&fault.to_string())));
     }
     fn on_record(&mut self, record: &Record) {
         let (cast, several_users) = (self.cast, self.several_users);
@@ -325,39 +329,44 @@ impl Watch for Teller<'_> {
             name if several_users => format!("{name} ({})", request.call.0),
             name => name,
         };
-        let text = match &record.what {
-            What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
-            What::Granted { request, token: Some(token), until } => {
-                let until = Span::from_micros(until.0);
-                format!("{} is inside with token {token}, until {until}", who(request))
-            }
-            What::Granted { request, token: None, until } => {
-                format!("{} is inside, until {}", who(request), Span::from_micros(until.0))
-            }
-            What::Extended { request, until } => {
-                format!("{} may stay until {}", who(request), Span::from_micros(until.0))
-            }
-            What::Lost(request) => format!("{} has lost the lock", who(request)),
-            What::Released(request) => format!("{} leaves", who(request)),
-            What::Ended(request, ending) => {
-                let why = match ending {
-                    Ending::Busy => "finds it busy",
-                    Ending::TimedOut => "has waited long enough",
-                    Ending::Cancelled => "no longer wants it",
-                    Ending::Refused => "is refused",
-                };
-                format!("{} {why}", who(request))
-            }
-            What::Wrote { request, token, accepted } => {
-                let verdict = if *accepted { "accepted" } else { "REFUSED" };
-                format!("{} writes with token {token}: {verdict}", who(request))
-            }
-            What::Crashed(_)
-            | What::Started(_)
-            | What::FellAsleep(_)
-            | What::Woke(_)
-            | What::Healed => return,
-        };
+        let Some(text) = tell(&record.what, &who) else { return };
         self.line(record.at, format_args!("▶ {text}"));
     }
+}
+
+/// What happened, in words, if it is of interest to clients.
+pub(crate) fn tell(what: &What, who: &dyn Fn(&RequestId) -> String) -> Option<String> {
+    Some(match what {
+        What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
+        What::Granted { request, token: Some(token), until } => {
+            let until = Span::from_micros(until.0);
+            format!("{} is inside with token {token}, until {until}", who(request))
+        }
+        What::Granted { request, token: None, until } => {
+            format!("{} is inside, until {}", who(request), Span::from_micros(until.0))
+        }
+        What::Extended { request, until } => {
+            format!("{} may stay until {}", who(request), Span::from_micros(until.0))
+        }
+        What::Lost(request) => format!("{} has lost the lock", who(request)),
+        What::Released(request) => format!("{} leaves", who(request)),
+        What::Ended(request, ending) => {
+            let why = match ending {
+                Ending::Busy => "finds it busy",
+                Ending::TimedOut => "has waited long enough",
+                Ending::Cancelled => "no longer wants it",
+                Ending::Refused => "is refused",
+            };
+            format!("{} {why}", who(request))
+        }
+        What::Wrote { request, token, accepted } => {
+            let verdict = if *accepted { "accepted" } else { "REFUSED" };
+            format!("{} writes with token {token}: {verdict}", who(request))
+        }
+        What::Crashed(_)
+        | What::Started(_)
+        | What::FellAsleep(_)
+        | What::Woke(_)
+        | What::Healed => return None,
+    })
 }

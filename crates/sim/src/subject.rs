@@ -50,6 +50,9 @@ pub struct Tuning {
     pub durable: bool,
     /// Whether hosting moves; only the shipped Sigma can do that.
     pub open: bool,
+    /// Whether the literal Sigma has the lease and the informed backoff of the paper's Section IV. If not,
+    /// it is the pseudo code of Figures 5 and 6 alone.
+    pub whole_paper: bool,
 }
 
 impl Default for Tuning {
@@ -62,6 +65,7 @@ impl Default for Tuning {
             back_off: (Span::ZERO, Span::from_secs(4)),
             durable: false,
             open: false,
+            whole_paper: true,
         }
     }
 }
@@ -192,7 +196,11 @@ impl Subject {
     }
 
     fn literal(&self) -> LiteralConfig {
-        LiteralConfig::whole(self.quorum)
+        if self.tuning.whole_paper {
+            LiteralConfig::whole(self.quorum)
+        } else {
+            LiteralConfig::new(self.quorum)
+        }
     }
 
     fn strawman(&self) -> strawman::Config {

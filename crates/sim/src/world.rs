@@ -16,7 +16,7 @@ use sigmalock_core::{
     Protocol, Span,
 };
 
-use crate::history::{TrueTime, What};
+use crate::history::{Ledger, TrueTime, What};
 use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
 use crate::network::{End, Wires};
@@ -105,7 +105,7 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     pub(crate) delivered: u64,
     pub(crate) entries: u64,
     pub(crate) entries_measured: u64,
-    pub(crate) sent_before: u64,
+    pub(crate) ledger_before: Ledger,
     pub(crate) waits: Histogram,
     effects: Vec<Effect<P>>,
 }
@@ -138,7 +138,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             delivered: 0,
             entries: 0,
             entries_measured: 0,
-            sent_before: 0,
+            ledger_before: Ledger::default(),
             waits: Histogram::default(),
             effects: Vec::new(),
         }
@@ -208,7 +208,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             Event::Look { observer, about } => self.on_look(observer as usize, about as usize),
             Event::Gone { peer } => self.on_gone(peer as usize),
             Event::Heal => self.heal(),
-            Event::Measure => self.sent_before = self.tally.sent(),
+            Event::Measure => self.ledger_before = self.tally.ledger(),
         }
     }
 

@@ -30,7 +30,7 @@ fn run(world: &RunConfig, entries_per_grant: Option<u64>) -> Outcome {
 }
 
 fn messages_per_entry(outcome: &Outcome) -> f64 {
-    outcome.sent_measured as f64 / outcome.entries_measured as f64
+    outcome.traffic_measured.messages() as f64 / outcome.entries_measured as f64
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! `sigmalock lab …`: experiments in simulated time.
 
+mod compare;
+mod figures;
 mod mutants;
+mod plan;
 mod sweep;
 mod torture;
+mod trace;
+mod victim;
 
 use clap::Subcommand;
 
@@ -10,17 +15,25 @@ use crate::outcome::Verdict;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
+    Figures(figures::FiguresCommand),
     Torture(torture::Torture),
     Sweep(sweep::Sweep),
     Mutants(mutants::Mutants),
+    Compare(compare::Compare),
+    Plan(plan::Plan),
+    Trace(trace::TraceCommand),
 }
 
 impl Lab {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         match self {
+            Self::Figures(figures) => figures.run(),
             Self::Torture(torture) => torture.run(),
             Self::Sweep(sweep) => sweep.run(),
             Self::Mutants(mutants) => mutants.run(),
+            Self::Compare(compare) => compare.run(),
+            Self::Plan(plan) => plan.run(),
+            Self::Trace(trace) => trace.run(),
         }
     }
 }

@@ -7,13 +7,13 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
 use sigmalock_core::Span;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::catalogue::ProtocolName;
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Failure, Membership, TortureReport, Victim, torture};
-use sigmalock_sim::subject::Subject;
 
-use crate::args::{self, Protocols, SeedRuns};
-use crate::outcome::{BadParameters, Verdict, after_lab_help, complain};
+use super::victim::VictimFlags;
+use crate::args::{Protocols, SeedRuns};
+use crate::outcome::{Verdict, after_lab_help, complain};
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 
@@ -29,20 +29,10 @@ pub(crate) struct Torture {
     /// Protocols, or `all`
     #[arg(long, value_name = "P[,P…]", default_value = "all", value_delimiter = ',')]
     protocol: Vec<Protocols>,
-    /// As published (literal), or with what it takes to survive (shipped)
-    #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
-    variant: Variant,
-    /// Hosting as agreed once and for all (fixed), or by hash as peers come and go (open; sigma only)
-    #[arg(long, value_name = "KIND", default_value = "fixed", value_parser = membership)]
-    membership: Membership,
+    #[command(flatten)]
+    victim: VictimFlags,
     #[command(flatten)]
     runs: SeedRuns,
-    /// Break one rule on purpose; `lab mutants --list` says which there are
-    #[arg(long, value_name = "NAME")]
-    mutant: Option<String>,
-    /// Give every peer an agent and several users, for whom it is one contender in the swarm
-    #[arg(long)]
-    agents: bool,
     /// Run all seeds, whatever the first ones show; the first 100 that violate something are told
     #[arg(long)]
     keep_going: bool,
@@ -60,16 +50,13 @@ const EXAMPLES: &str = "  \
 impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut protocols = Protocols::list(&self.protocol);
-        if self.membership == Membership::Open {
-            let moves = |protocol: &ProtocolName| *protocol == ProtocolName::Sigma;
-            protocols.retain(moves);
-            if protocols.is_empty() || self.variant != Variant::Shipped {
-                let why = "--membership open: only the shipped sigma lets hosting move";
-                return Err(BadParameters(why.to_owned()).into());
-            }
+        // Of all protocols, those that can.
+        if self.victim.membership == Membership::Open && protocols.contains(&ProtocolName::Sigma) {
+            protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
         }
+        let victim = |protocol| self.victim.victim(protocol, &self.runs.replicas);
         let victims: Vec<Victim> =
-            protocols.iter().map(|protocol| self.victim(*protocol)).collect::<Result<_, _>>()?;
+            protocols.iter().map(|protocol| victim(*protocol)).collect::<Result<_, _>>()?;
         let SeedRuns { seeds, jobs, .. } = &self.runs;
         let progress =
             Progress::new((seeds.end - seeds.start).saturating_mul(victims.len() as u64), "seeds");
@@ -95,28 +82,6 @@ impl Torture {
         }
         let failed = reports.iter().any(|(_, report)| report.failed > 0);
         Ok(if failed { Verdict::Violated } else { Verdict::Holds })
-    }
-
-    fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
-        let replicas = &self.runs.replicas;
-        let quorum = replicas.quorum()?;
-        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
-        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
-        if let Some(name) = &self.mutant {
-            let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
-            let broken = healthy.with_mutant(name);
-            let broken = broken.map_err(|why| BadParameters(format!("--mutant {name}: {why}")))?;
-            victim.mutant = broken.mutant;
-        }
-        Ok(victim)
-    }
-}
-
-fn membership(text: &str) -> Result<Membership, String> {
-    match text {
-        "fixed" => Ok(Membership::Fixed),
-        "open" => Ok(Membership::Open),
-        _ => Err("it is `fixed` or `open`".to_owned()),
     }
 }
 
@@ -169,7 +134,8 @@ fn print_failure(out: &mut dyn Write, failure: &Failure) -> io::Result<()> {
         let at = violation.at.0 as f64 / 1e6;
         writeln!(out, "  {at:.6} s  {}: {}", violation.oracle, violation.sentence)?;
     }
-    writeln!(out, "  replay: {}", failure.replay)
+    writeln!(out, "  replay: {}", failure.replay)?;
+    writeln!(out, "  trace: {}", failure.trace)
 }
 
 /// In a unit in which it does not look like nothing.
@@ -223,7 +189,7 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
     let agents = victim.has_agents();
-    for Failure { seed, replay, violations } in &report.failures {
+    for Failure { seed, replay, violations, .. } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
             at_s: v.at.0 as f64 / 1e6,

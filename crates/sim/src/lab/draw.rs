@@ -222,6 +222,7 @@ pub(super) fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning
         back_off: (Span::ZERO, ms(rng.between(500, 4_000))),
         durable: rng.below(2) == 0,
         open: false,
+        whole_paper: true,
     }
 }
 

@@ -1,8 +1,14 @@
-//! Experiments: single points of a sweep, and torture.
+//! Experiments: points of a sweep, the figures of the papers, comparisons, plans, traces, and torture.
 
+pub mod compare;
 mod draw;
+pub mod figures;
+pub mod meter;
 mod mishaps;
 pub mod mutants;
+mod odds;
 mod open;
+pub mod plan;
 pub mod sweep;
 pub mod torture;
+pub mod trace;

@@ -9,6 +9,7 @@ use crate::oracles::Violation;
 use crate::run::{Outcome, RunConfig};
 use crate::subject::{Subject, Tuning};
 use crate::theory::saturated_rate_per_s;
+use crate::watch::{Blind, Watch};
 use crate::workload::{Arrivals, Length, Workload};
 
 /// How much is asked for.
@@ -21,7 +22,7 @@ pub enum Load {
 }
 
 /// Everything that makes a point.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PointConfig {
     /// What is measured.
     pub subject: Subject,
@@ -172,8 +173,14 @@ impl PointConfig {
 
     /// Measures the point.
     pub fn measure(&self) -> Result<(Point, Outcome), PointError> {
+        self.measure_watched(&mut Blind)
+    }
+
+    /// Measures the point, with somebody watching.
+    pub fn measure_watched(&self, watch: &mut impl Watch) -> Result<(Point, Outcome), PointError> {
         let config = self.run_config()?;
-        let outcome = self.subject.run(&config, &mut self.subject.oracles(&config));
+        let oracles = &mut self.subject.oracles(&config);
+        let outcome = self.subject.run_watched(&config, oracles, watch);
         match outcome.violations.iter().find(|violation| violation.oracle == "engine") {
             Some(stopped) => Err(PointError::Stopped(stopped.clone())),
             None => Ok((self.row(&outcome), outcome)),
@@ -198,7 +205,7 @@ impl PointConfig {
             throughput_per_s: outcome.throughput_per_s,
             theory_per_s: saturated_rate_per_s(quorum, latency, self.inside.mean(), self.seed),
             messages_per_entry: (entries > 0)
-                .then(|| outcome.sent_measured as f64 / entries as f64),
+                .then(|| outcome.traffic_measured.messages() as f64 / entries as f64),
             wait_p50_ms: wait_ms(0.50),
             wait_p99_ms: wait_ms(0.99),
             seed: self.seed,

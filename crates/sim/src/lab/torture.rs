@@ -76,6 +76,17 @@ impl Victim {
     /// The command that runs one seed again.
     #[must_use]
     pub fn replay(&self, seed: u64) -> String {
+        let end = seed.saturating_add(1);
+        format!("sigmalock lab torture {} --seeds {seed}..{end}", self.flags(seed))
+    }
+
+    /// The command that shows what happened there.
+    #[must_use]
+    pub fn trace(&self, seed: u64) -> String {
+        format!("sigmalock lab trace {} --seed {seed}", self.flags(seed))
+    }
+
+    fn flags(&self, seed: u64) -> String {
         let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let Self { protocol, variant, .. } = self;
         let membership = match self.membership {
@@ -85,9 +96,8 @@ impl Victim {
         let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
         let agents = if self.has_agents() { " --agents" } else { "" };
-        let end = seed.saturating_add(1);
         format!(
-            "sigmalock lab torture --protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{mutant} --seeds {seed}..{end}"
+            "--protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{mutant}"
         )
     }
 }
@@ -160,6 +170,8 @@ pub struct Failure {
     pub seed: u64,
     /// The command that runs it again.
     pub replay: String,
+    /// The command that shows what happened.
+    pub trace: String,
     /// What oracles objected to.
     pub violations: Vec<Violation>,
 }
@@ -189,7 +201,8 @@ impl TortureReport {
         self.failed += 1;
         if self.failures.len() < FAILURES_MAX {
             let (seed, violations) = (report.seed, report.violations);
-            self.failures.push(Failure { seed, replay: victim.replay(seed), violations });
+            let (replay, trace) = (victim.replay(seed), victim.trace(seed));
+            self.failures.push(Failure { seed, replay, trace, violations });
         }
     }
 }

@@ -1,0 +1,55 @@
+//! Who is put into a tortured world: the flags that `torture` and `trace` share.
+
+use clap::Args;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_sim::lab::torture::{Membership, Victim};
+use sigmalock_sim::subject::Subject;
+
+use crate::args::{self, Replicas};
+use crate::outcome::BadParameters;
+
+#[derive(Debug, Args)]
+pub(crate) struct VictimFlags {
+    /// As published (literal), or with what it takes to survive (shipped)
+    #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
+    pub(crate) variant: Variant,
+    /// Hosting as agreed once and for all (fixed), or by hash as peers come and go (open; sigma only)
+    #[arg(long, value_name = "KIND", default_value = "fixed", value_parser = membership)]
+    pub(crate) membership: Membership,
+    /// Break one rule on purpose; `lab mutants --list` says which there are
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
+    /// Give every peer an agent and several users, for whom it is one contender in the swarm
+    #[arg(long)]
+    agents: bool,
+}
+
+impl VictimFlags {
+    pub(crate) fn victim(
+        &self, protocol: ProtocolName, replicas: &Replicas,
+    ) -> Result<Victim, BadParameters> {
+        let quorum = replicas.quorum()?;
+        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
+        let moves = protocol == ProtocolName::Sigma && variant == Variant::Shipped;
+        if membership == Membership::Open && !moves {
+            let why = "--membership open: only the shipped sigma lets hosting move";
+            return Err(BadParameters(why.to_owned()));
+        }
+        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
+        if let Some(name) = &self.mutant {
+            let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
+            let broken = healthy.with_mutant(name);
+            let broken = broken.map_err(|why| BadParameters(format!("--mutant {name}: {why}")))?;
+            victim.mutant = broken.mutant;
+        }
+        Ok(victim)
+    }
+}
+
+fn membership(text: &str) -> Result<Membership, String> {
+    match text {
+        "fixed" => Ok(Membership::Fixed),
+        "open" => Ok(Membership::Open),
+        _ => Err("it is `fixed` or `open`".to_owned()),
+    }
+}
