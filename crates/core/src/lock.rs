@@ -1,6 +1,8 @@
 //! What every lock protocol is asked and answers, so that one simulator, one set of oracles and one
 //! live agent serve them all.
 
+use core::fmt;
+
 use crate::id::{CallId, Token};
 use crate::name::Name;
 use crate::time::{LocalTime, Span};
@@ -39,10 +41,48 @@ pub enum LockRequest {
 pub struct Acquire {
     /// Which lock.
     pub name: Name,
+    /// In what company.
+    pub mode: Mode,
     /// How long a vote lasts without renewal; so long does a dead holder keep others out.
     pub ttl: Span,
     /// How long to wait for it.
     pub patience: Patience,
+}
+
+impl Acquire {
+    /// A wish to be alone inside.
+    #[must_use]
+    pub const fn exclusive(name: Name, ttl: Span, patience: Patience) -> Self {
+        Self { name, mode: Mode::Exclusive, ttl, patience }
+    }
+}
+
+/// In what company a lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Mode {
+    /// By one, a writer.
+    #[default]
+    Exclusive,
+    /// By any number of readers together.
+    Shared,
+}
+
+impl Mode {
+    /// Whether holders of these modes may be inside together.
+    #[must_use]
+    pub const fn shares_with(self, other: Self) -> bool {
+        matches!((self, other), (Self::Shared, Self::Shared))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive",
+            Self::Shared => "shared",
+        })
+    }
 }
 
 /// How long a request is willing to wait.
@@ -112,6 +152,12 @@ pub enum Refusal {
     TooManyRequests {
         /// The bound.
         limit: usize,
+    },
+    /// A way of holding a lock that this protocol does not have.
+    #[error("this protocol has no {mode} locks")]
+    NoSuchMode {
+        /// What was asked for.
+        mode: Mode,
     },
     /// No such call, or it is over.
     #[error("there is no such call under way")]

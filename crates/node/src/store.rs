@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 pub(crate) const FILE: &str = "votes.redb";
 
 /// The version of what is in it.
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 
 /// What redb may keep in memory: the hot end of a few ten thousand replicas.
 const CACHE_BYTES: usize = 8 << 20;

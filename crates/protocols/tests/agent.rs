@@ -98,7 +98,7 @@ impl Town {
     }
 
     fn ask(&mut self, peer: u64, call: u64, patience: Patience) -> Vec<(u64, LockReply)> {
-        let wish = Acquire { name: name(), ttl: TTL, patience };
+        let wish = Acquire::exclusive(name(), TTL, patience);
         self.request(peer, call, LockRequest::Acquire(wish))
     }
 
@@ -266,7 +266,7 @@ fn more_calls_than_there_may_be_and_calls_that_are_under_way_are_refused() {
 fn who_asks_for_another_lease_waits_for_a_grant_of_its_own() {
     let mut town = Town::new(2, 9, 99);
     let (_, token) = entry(&town.ask(1, 1, FOREVER)).unwrap();
-    let wish = Acquire { name: name(), ttl: TTL / 2, patience: FOREVER };
+    let wish = Acquire::exclusive(name(), TTL / 2, FOREVER);
     town.request(1, 2, LockRequest::Acquire(wish));
     let (call, next) = entry(&town.leave(1, 1)).unwrap();
     assert_eq!((call, next), (2, token.plus(9)));
@@ -395,7 +395,7 @@ proptest! {
                 Deed::Ask { ttl_s, patience } => {
                     let call = calls.len() as u64 + 1;
                     calls.push((peer, call));
-                    let wish = Acquire { name: name(), ttl: Span::from_secs(ttl_s), patience };
+                    let wish = Acquire::exclusive(name(), Span::from_secs(ttl_s), patience);
                     town.request(peer, call, LockRequest::Acquire(wish))
                 }
                 Deed::Leave(place) => {

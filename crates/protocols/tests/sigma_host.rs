@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, Key, LocalTime,
-    LockReply, LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
-    Surroundings, Token, WallTime,
+    LockReply, LockRequest, Mode, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId,
+    Span, Surroundings, Token, WallTime,
 };
 use sigmalock_protocols::parts::{Hlc, Quorum};
 use sigmalock_protocols::sigma::message::{
@@ -120,7 +120,7 @@ fn replica() -> ReplicaId {
 fn ticket(client: u64) -> Ticket {
     let request =
         RequestId { client: PeerId(client), incarnation: Incarnation(1), call: CallId(1) };
-    Ticket { order: Hlc::from_raw(client), request }
+    Ticket { order: Hlc::from_raw(client), request, mode: Mode::Exclusive }
 }
 
 fn ask(client: u64) -> Ask {
@@ -469,7 +469,7 @@ fn a_client_refuses_what_it_cannot_do_and_says_what_it_can() {
     let mut peer = Peer::new(|config| config.limits.requests_max = 2);
     let mut ask = |id: u64, ttl: Span| {
         let name = Name::new("/a").unwrap();
-        let request = LockRequest::Acquire(Acquire { name, ttl, patience: Patience::Forever });
+        let request = LockRequest::Acquire(Acquire::exclusive(name, ttl, Patience::Forever));
         peer.give(Input::Request { id: CallId(id), request }).into_iter().find_map(|effect| {
             match effect {
                 Effect::Reply { reply: LockReply::Refused(refusal), .. } => Some(refusal),
@@ -488,8 +488,10 @@ fn a_client_refuses_what_it_cannot_do_and_says_what_it_can() {
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let ticket = (0u64..4, 0u64..3, 0u64..3).prop_map(|(order, client, call)| Ticket {
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared)];
+    let ticket = (0u64..4, 0u64..3, 0u64..3, mode).prop_map(|(order, client, call, mode)| Ticket {
         order: Hlc::from_raw(order),
+        mode,
         request: RequestId {
             client: PeerId(client),
             incarnation: Incarnation(7),
@@ -572,7 +574,7 @@ proptest! {
         for id in 0..2 {
             let name = Name::new("/a").unwrap();
             let (ttl, patience) = (Span::from_secs(10), Patience::Forever);
-            let request = LockRequest::Acquire(Acquire { name, ttl, patience });
+            let request = LockRequest::Acquire(Acquire::exclusive(name, ttl, patience));
             peer.give(Input::Request { id: CallId(id), request });
         }
         for (from, message, pause_us) in inputs {
@@ -594,12 +596,12 @@ fn what_is_hosted_and_who_waits_can_be_looked_into() {
     peer.request(12);
     let name = replica().name;
     let report = only(peer.sigma.replicas(peer.now, &name));
-    assert_eq!(report.owner.map(|owner| owner.request), Some(ticket(11).request));
+    assert_eq!(report.owners[0].request, ticket(11).request);
     assert_eq!((report.waiters, report.waiting), (vec![ticket(12).request], 1));
-    let wish = Acquire { name: name.clone(), ttl: Span::from_secs(5), patience: Patience::Forever };
+    let wish = Acquire::exclusive(name.clone(), Span::from_secs(5), Patience::Forever);
     peer.give(Input::Request { id: CallId(3), request: LockRequest::Acquire(wish) });
     let local = peer.sigma.local(peer.now, &name);
-    assert_eq!((local.holder, local.waiters), (None, vec![CallId(3)]));
+    assert_eq!((local.holders, local.waiters), (vec![], vec![CallId(3)]));
     assert_eq!(local.votes.map(|votes| votes.unknown), Some(3));
     assert_eq!(peer.sigma.names(None, 9), std::slice::from_ref(&name));
     assert!(peer.sigma.names(Some(&name), 9).is_empty() && peer.sigma.names(None, 0).is_empty());

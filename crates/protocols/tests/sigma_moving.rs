@@ -2,8 +2,8 @@
 
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, HandedOver, Incarnation, Input, Key, LocalTime,
-    LockRequest, Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings, Token,
-    WallTime,
+    LockRequest, Mode, Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings,
+    Token, WallTime,
 };
 use sigmalock_protocols::parts::placement::key_of;
 use sigmalock_protocols::parts::{Hlc, Placement, Quorum};
@@ -129,7 +129,7 @@ fn replica() -> ReplicaId {
 }
 fn ticket(call: u64) -> Ticket {
     let request = RequestId { client: CLIENT, incarnation: Incarnation(9), call: CallId(call) };
-    Ticket { order: Hlc::from_raw(call), request }
+    Ticket { order: Hlc::from_raw(call), request, mode: Mode::Exclusive }
 }
 fn ask(call: u64) -> Ask {
     let sent = LocalTime::from_micros(77);
@@ -311,7 +311,7 @@ fn a_queue_survives_a_restart_one_record_a_waiter() {
 fn a_client_follows_a_redirect_at_once_but_not_in_circles() {
     let mut client = Peer::new(9);
     client.sees(2);
-    let wish = Acquire { name: replica().name, ttl: TTL, patience: Patience::Forever };
+    let wish = Acquire::exclusive(replica().name, TTL, Patience::Forever);
     let sent = client.give(Input::Request { id: CallId(1), request: LockRequest::Acquire(wish) });
     let Some(Message::Request(asked)) = sent.into_iter().find_map(|(to, message)| {
         let about = matches!(&message, Message::Request(ask) if ask.replica == replica());

@@ -3,7 +3,7 @@
 mod crowd;
 
 use sigmalock_core::{
-    Acquire, CallId, Input, LockReply, LockRequest, Name, Patience, RequestId, Span, Token,
+    Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, RequestId, Span, Token,
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
@@ -23,7 +23,16 @@ pub(crate) struct User {
     epoch: u32,
     session: Option<Session>,
     /// The last token it was given, for which lock: scripts may write with it whenever they like.
-    last: Option<(RequestId, usize, Token)>,
+    last: Option<Pass>,
+}
+
+/// A token, and what it lets its holder do.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    request: RequestId,
+    name: usize,
+    mode: Mode,
+    token: Token,
 }
 
 #[derive(Debug)]
@@ -176,14 +185,15 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Patience::For(span) => Some(clock.when(clock.read(self.now) + span)),
             Patience::Try | Patience::Forever => None,
         };
-        self.record(What::Asked { request, name: name.clone(), forever, until });
+        self.record(What::Asked { request, name: name.clone(), mode: errand.mode, forever, until });
         if let Some(after) = errand.cancel_after {
             self.schedule(user, after, Deed::Cancel);
         }
         if let Some(after) = errand.sleep_after {
             self.schedule(user, after, Deed::Sleep);
         }
-        let acquire = Acquire { name, ttl: errand.ttl, patience: errand.patience };
+        let acquire =
+            Acquire { name, mode: errand.mode, ttl: errand.ttl, patience: errand.patience };
         self.request(index, call, LockRequest::Acquire(acquire));
     }
 
@@ -270,20 +280,25 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    /// Writes to the fenced register, if the lock came with a token.
+    /// Writes to the fenced register, or reads it, if the lock came with a token.
     fn write(&mut self, user: u32) {
         let user = &mut self.users.list[user as usize];
         let Some(session) = &user.session else { return };
         if let Phase::Inside(Some(token)) | Phase::Overstaying(Some(token)) = session.phase {
-            let last = Some((session.request, session.name, token));
+            let Session { request, name, errand, .. } = *session;
+            let last = Some(Pass { request, name, mode: errand.mode, token });
             user.last = last;
             self.write_again(last);
         }
     }
 
-    fn write_again(&mut self, last: Option<(RequestId, usize, Token)>) {
-        if let Some((request, name, token)) = last {
-            let accepted = self.users.registers[name].write(token, request);
+    fn write_again(&mut self, last: Option<Pass>) {
+        if let Some(Pass { request, name, mode, token }) = last {
+            let register = &mut self.users.registers[name];
+            let accepted = match mode {
+                Mode::Exclusive => register.write(token, request),
+                Mode::Shared => register.read(token),
+            };
             self.record(What::Wrote { request, token, accepted });
         }
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use sigmalock_core::{Acquire, LockReply, Name, Patience, Refusal, Span};
+use sigmalock_core::{Acquire, LockReply, Mode, Name, Patience, Refusal, Span};
 use sigmalock_node::{Session, clock};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
@@ -102,18 +102,15 @@ fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
 
 fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused> {
     let call = acquire.call;
-    match v1::Mode::try_from(acquire.mode) {
-        Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => {}
-        Ok(v1::Mode::Shared) => {
-            let text = "shared locks are not there yet: ask for an exclusive one";
-            return Err(refused(call, RefusalCode::BadMode, text));
-        }
+    let mode = match v1::Mode::try_from(acquire.mode) {
+        Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => Mode::Exclusive,
+        Ok(v1::Mode::Shared) => Mode::Shared,
         Err(_) => {
             let text =
                 format!("this peer knows no mode {}; ask for an exclusive lock", acquire.mode);
             return Err(refused(call, RefusalCode::BadMode, text));
         }
-    }
+    };
     let name = Name::new(&acquire.name)
         .map_err(|error| refused(call, RefusalCode::BadName, error.to_string()))?;
     let ttl = match acquire.ttl_ms {
@@ -125,7 +122,7 @@ fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused
         Some(v1::acquire::Patience::WaitMs(ms)) => Patience::For(Span::from_millis(ms)),
         Some(v1::acquire::Patience::Forever(_)) | None => Patience::Forever,
     };
-    Ok(Acquire { name, ttl, patience })
+    Ok(Acquire { name, mode, ttl, patience })
 }
 
 fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused {
@@ -163,6 +160,7 @@ fn code(refusal: Refusal) -> RefusalCode {
     match refusal {
         Refusal::TtlTooShort { .. } | Refusal::TtlTooLong { .. } => RefusalCode::BadTtl,
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
+        Refusal::NoSuchMode { .. } => RefusalCode::BadMode,
         Refusal::UnknownCall => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }

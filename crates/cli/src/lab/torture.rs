@@ -43,6 +43,9 @@ pub(crate) struct Torture {
     /// Give every peer an agent and several users, for whom it is one contender in the swarm
     #[arg(long)]
     agents: bool,
+    /// Let some users only read, who may be inside together (sigma only)
+    #[arg(long)]
+    modes: bool,
     /// Run all seeds, whatever the first ones show; the first 100 that violate something are told
     #[arg(long)]
     keep_going: bool,
@@ -55,6 +58,7 @@ const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --seeds 0..10000
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
   sigmalock lab torture --protocol sigma --agents --seeds 0..1000
+  sigmalock lab torture --protocol sigma --modes --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
@@ -65,6 +69,13 @@ impl Torture {
             protocols.retain(moves);
             if protocols.is_empty() || self.variant != Variant::Shipped {
                 let why = "--membership open: only the shipped sigma lets hosting move";
+                return Err(BadParameters(why.to_owned()).into());
+            }
+        }
+        if self.modes {
+            protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
+            if protocols.is_empty() || self.variant != Variant::Shipped {
+                let why = "--modes: only the shipped sigma has readers";
                 return Err(BadParameters(why.to_owned()).into());
             }
         }
@@ -100,8 +111,9 @@ impl Torture {
     fn victim(&self, protocol: ProtocolName) -> Result<Victim, BadParameters> {
         let replicas = &self.runs.replicas;
         let quorum = replicas.quorum()?;
-        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
-        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
+        let (variant, membership) = (self.variant, self.membership);
+        let (mutant, agents, modes) = (None, self.agents, self.modes);
+        let mut victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
@@ -190,6 +202,7 @@ enum Line<'a> {
         variant: &'a str,
         mutant: Option<&'a str>,
         agents: bool,
+        modes: bool,
         seed: u64,
         replay: &'a str,
         violations: Vec<Objection<'a>>,
@@ -199,6 +212,7 @@ enum Line<'a> {
         variant: &'a str,
         mutant: Option<&'a str>,
         agents: bool,
+        modes: bool,
         n: Option<usize>,
         m: Option<usize>,
         seeds: u64,
@@ -222,7 +236,7 @@ struct Objection<'a> {
 fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
-    let agents = victim.has_agents();
+    let (agents, modes) = (victim.has_agents(), victim.has_modes());
     for Failure { seed, replay, violations } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
@@ -230,8 +244,16 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
             sentence: &v.sentence,
         });
         let violations = violations.collect();
-        let line =
-            Line::Violation { protocol, variant, mutant, agents, seed: *seed, replay, violations };
+        let line = Line::Violation {
+            protocol,
+            variant,
+            mutant,
+            agents,
+            modes,
+            seed: *seed,
+            replay,
+            violations,
+        };
         writeln!(out, "{}", serde_json::to_string(&line)?)?;
     }
     let line = Line::Summary {
@@ -239,6 +261,7 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
         variant,
         mutant,
         agents,
+        modes,
         n: victim.quorum.map(Quorum::n),
         m: victim.quorum.map(Quorum::m),
         seeds: report.seeds,

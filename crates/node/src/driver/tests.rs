@@ -174,7 +174,7 @@ impl Stage {
 
 fn wish(name: &str) -> Acquire {
     let patience = Patience::Forever;
-    Acquire { name: Name::new(name).unwrap(), ttl: Span::from_secs(10), patience }
+    Acquire::exclusive(Name::new(name).unwrap(), Span::from_secs(10), patience)
 }
 
 /// The words of all frames that wait for the other peer.

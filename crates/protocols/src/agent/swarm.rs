@@ -5,11 +5,14 @@ use sigmalock_core::{
 };
 
 use super::local::{Asked, Grant, Inside, places_told};
-use super::{Agent, Cx, Timer};
+use super::{Agent, Cx, Timer, passed_from};
 
 impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// The protocol inside answers one of the agent's calls.
     pub(super) fn on_answer(&mut self, cx: Cx<'_, '_, P>, call: CallId, reply: LockReply) {
+        if let Some(user) = passed_from(call) {
+            return cx.reply(user, reply);
+        }
         let Some(name) = self.asked.get(&call).cloned() else {
             if let LockReply::Granted { .. } = reply {
                 self.call(cx, LockRequest::Release { held: call });
@@ -125,14 +128,15 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             self.asked.remove(&call);
             self.call(cx, LockRequest::Cancel { call });
         }
+        let call = self.next_call();
         let Some(local) = self.locks.get_mut(name) else { return };
         match wanted {
             Some((ttl, only_try)) if local.asked.is_none() && !local.is_held() => {
-                let call = CallId(self.asked_last + 1);
                 local.asked = Some(Asked { call, ttl, place: None });
                 self.asked.insert(call, name.clone());
                 let patience = if only_try { Patience::Try } else { Patience::Forever };
-                self.call(cx, LockRequest::Acquire(Acquire { name: name.clone(), ttl, patience }));
+                let wish = Acquire::exclusive(name.clone(), ttl, patience);
+                self.call(cx, LockRequest::Acquire(wish));
             }
             None if local.is_idle() => {
                 self.locks.remove(name);

@@ -1,11 +1,11 @@
 //! What users ask of the agent.
 
 use sigmalock_core::{
-    Acquire, CallId, LockReply, LockRequest, Name, Patience, Protocol, Refusal, Token,
+    Acquire, CallId, LockReply, LockRequest, Mode, Name, Patience, Protocol, Refusal, Token,
 };
 
 use super::local::{Grant, Inside, Waiter};
-use super::{Agent, Cx, Mutant, Note, Timer};
+use super::{Agent, Cx, Mutant, Note, Timer, passed};
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
 
@@ -15,8 +15,12 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_release(cx, id, held),
             LockRequest::Cancel { call } => {
-                if !self.dismiss(cx, call, LockReply::Cancelled) {
-                    cx.reply(id, UNKNOWN);
+                if self.calls.contains_key(&call) {
+                    if !self.dismiss(cx, call, LockReply::Cancelled) {
+                        cx.reply(id, UNKNOWN);
+                    }
+                } else {
+                    self.pass_call(cx, id, LockRequest::Cancel { call: passed(call) });
                 }
             }
             LockRequest::Evict { name } => self.on_evict(cx, id, name),
@@ -24,6 +28,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_acquire(&mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire) {
+        if wish.mode != Mode::Exclusive && !self.calls.contains_key(&id) {
+            return self.pass_call(cx, id, LockRequest::Acquire(wish));
+        }
         let limit = self.config.calls_max;
         if self.calls.contains_key(&id) {
             return cx.reply(id, LockReply::Refused(Refusal::DuplicateCall));
@@ -31,7 +38,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         if self.calls.len() >= limit {
             return cx.reply(id, LockReply::Refused(Refusal::TooManyRequests { limit }));
         }
-        let Acquire { name, ttl, patience } = wish;
+        let Acquire { name, ttl, patience, .. } = wish;
         let only_try = patience == Patience::Try;
         if only_try && self.locks.get(&name).is_some_and(|local| !local.is_idle()) {
             return cx.reply(id, LockReply::Busy);
@@ -50,7 +57,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_release(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
-        let Some(name) = self.calls.get(&held).cloned() else { return cx.reply(id, UNKNOWN) };
+        let Some(name) = self.calls.get(&held).cloned() else {
+            return self.pass_call(cx, id, LockRequest::Release { held: passed(held) });
+        };
         let now = cx.now();
         let Some(local) = self.locks.get_mut(&name).filter(|local| local.is_inside(held)) else {
             return cx.reply(id, UNKNOWN);
@@ -101,7 +110,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// An operator wants whoever is inside to leave. The protocol inside tells it so and stops renewing.
     fn on_evict(&mut self, cx: Cx<'_, '_, P>, id: CallId, name: Name) {
         if self.locks.get(&name).is_none_or(|local| local.inside.is_none()) {
-            return cx.reply(id, UNKNOWN);
+            return self.pass_call(cx, id, LockRequest::Evict { name });
         }
         cx.reply(id, LockReply::Released);
         self.lose(cx, &name);

@@ -405,7 +405,7 @@ impl Attempt {
     /// that cannot vote count as known.
     fn nobody_can_win(&self, config: &Config, now: LocalTime) -> bool {
         let leaving = |owner: &Ticket| *owner < self.ticket && now < self.turn_until;
-        self.ballot.nobody_can_win(config.quorum, |owner, heard| {
+        self.ballot.nobody_can_win(config.quorum, self.ticket, |owner, heard| {
             now.since(heard) <= self.round_trip && !leaving(owner)
         })
     }

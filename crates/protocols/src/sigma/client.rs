@@ -72,8 +72,8 @@ impl Client {
                     let order = self.clock.tick(cx.wall());
                     let request =
                         RequestId { client: self.me, incarnation: self.incarnation, call: id };
-                    let attempt =
-                        Attempt::start(&self.config, cx, Ticket { order, request }, &wish);
+                    let ticket = Ticket { order, request, mode: wish.mode };
+                    let attempt = Attempt::start(&self.config, cx, ticket, &wish);
                     self.attempts.insert(id, attempt);
                 }
             },
@@ -96,13 +96,18 @@ impl Client {
                 }
             }
             LockRequest::Evict { name } => {
-                let inside =
-                    |(_, a): &(&CallId, &mut Attempt)| a.name == name && a.guard().is_some();
-                let Some((&call, attempt)) = self.attempts.iter_mut().find(inside) else {
+                let theirs = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
+                let inside: Vec<CallId> =
+                    self.attempts.iter().filter(theirs).map(|(call, _)| *call).collect();
+                if inside.is_empty() {
                     return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                };
-                attempt.evict(cx);
-                self.watch(cx, call);
+                }
+                for call in inside {
+                    if let Some(attempt) = self.attempts.get_mut(&call) {
+                        attempt.evict(cx);
+                    }
+                    self.watch(cx, call);
+                }
                 cx.reply(id, LockReply::Released);
             }
         }

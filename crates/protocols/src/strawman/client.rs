@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Patience, PeerId, Refusal, ReplicaId,
+    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Patience, PeerId, Refusal, ReplicaId,
     RequestId, Span,
 };
 
@@ -34,7 +34,9 @@ impl Strawman {
     }
 
     fn check(&self, id: CallId, wish: &Acquire) -> Result<(), Refusal> {
-        if wish.ttl < self.config.ttl_min() {
+        if wish.mode != Mode::Exclusive {
+            Err(Refusal::NoSuchMode { mode: wish.mode })
+        } else if wish.ttl < self.config.ttl_min() {
             Err(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
         } else if wish.ttl > self.config.lease_max {
             Err(Refusal::TtlTooLong { at_most: self.config.lease_max })
