@@ -66,10 +66,18 @@ pub enum Mode {
     Exclusive,
     /// By any number of readers together.
     Shared,
+    /// By at most so many: a semaphore. Everybody who uses its name must mean the same number.
+    Permit {
+        /// How many permits there are; from 1 to [`PERMITS_MAX`].
+        of: u16,
+    },
 }
 
+/// The most permits that a semaphore has.
+pub const PERMITS_MAX: u16 = 64;
+
 impl Mode {
-    /// Whether holders of these modes may be inside together.
+    /// Whether any number of holders of these modes may be inside together.
     #[must_use]
     pub const fn shares_with(self, other: Self) -> bool {
         matches!((self, other), (Self::Shared, Self::Shared))
@@ -78,10 +86,11 @@ impl Mode {
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive",
-            Self::Shared => "shared",
-        })
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Permit { of } => write!(f, "{of}-permit"),
+        }
     }
 }
 
@@ -105,6 +114,9 @@ pub enum LockReply {
         token: Option<Token>,
         /// When the right ends.
         deadline: LocalTime,
+        /// Which of the permits of a semaphore it is, counted from 0: no two holders have the same, and
+        /// tokens are counted for each. `None`: it is no semaphore.
+        slot: Option<u16>,
     },
     /// You are waiting; this may be said any number of times before you are in.
     Queued {
@@ -159,6 +171,15 @@ pub enum Refusal {
         /// What was asked for.
         mode: Mode,
     },
+    /// A semaphore of no permits, or of too many.
+    #[error("a semaphore has between 1 and {at_most} permits")]
+    BadPermits {
+        /// The most.
+        at_most: u16,
+    },
+    /// The name of a semaphore is too long to tell its slots apart.
+    #[error("the name is too long for a semaphore: leave three bytes for its slots")]
+    NameTooLong,
     /// No such call, or it is over.
     #[error("there is no such call under way")]
     UnknownCall,

@@ -359,7 +359,7 @@ impl Seen {
     fn look(&mut self, told: &[(u64, LockReply)]) -> Result<(), TestCaseError> {
         for (call, reply) in told.iter().filter(|(call, _)| *call < 1_000) {
             match reply {
-                LockReply::Granted { token, deadline } => {
+                LockReply::Granted { token, deadline, .. } => {
                     prop_assert!(token.unwrap() > self.token, "tokens grow");
                     prop_assert!(self.answered.insert(*call), "{call} was answered twice");
                     prop_assert_eq!(self.inside, None);

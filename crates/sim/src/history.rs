@@ -56,6 +56,8 @@ pub enum What {
         token: Option<Token>,
         /// The true instant at which the client's own clock shows its deadline.
         until: TrueTime,
+        /// Which of a semaphore's permits it has.
+        slot: Option<u16>,
     },
     /// Its deadline moved.
     Extended {

@@ -51,6 +51,10 @@ impl Mutant {
                     | Mutant::ReadsUnderTheWritersToken
                     | Mutant::ForgetsReaders
                     | Mutant::HandsOffOneReader
+            ) | Self::Agent(
+                agent::Mutant::AsksForOneSlot
+                    | agent::Mutant::MakesUpASlot
+                    | agent::Mutant::KeepsEverySlot
             )
         )
     }

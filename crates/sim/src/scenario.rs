@@ -32,7 +32,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use sigmalock_core::{Name, Patience, PeerId, RequestId, Span};
+use sigmalock_core::{Mode, Name, Patience, PeerId, RequestId, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
@@ -263,6 +263,7 @@ fn errand(words: &[&str]) -> Result<Errand, String> {
             "ttl" => errand.ttl = length()?,
             "waits" => errand.patience = Patience::For(length()?),
             "tries" => errand.patience = Patience::Try,
+            "to-read" => errand.mode = Mode::Shared,
             "overstays" => errand.overstay = Some(length()?),
             _ => return Err(format!("`{word}` says nothing about a request")),
         }
@@ -326,12 +327,15 @@ impl Watch for Teller<'_> {
             name => name,
         };
         let text = match &record.what {
+            What::Asked { request, name, mode: Mode::Shared, .. } => {
+                format!("{} asks to read {name}", who(request))
+            }
             What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
-            What::Granted { request, token: Some(token), until } => {
+            What::Granted { request, token: Some(token), until, .. } => {
                 let until = Span::from_micros(until.0);
                 format!("{} is inside with token {token}, until {until}", who(request))
             }
-            What::Granted { request, token: None, until } => {
+            What::Granted { request, token: None, until, .. } => {
                 format!("{} is inside, until {}", who(request), Span::from_micros(until.0))
             }
             What::Extended { request, until } => {

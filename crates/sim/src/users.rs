@@ -2,6 +2,8 @@
 
 mod crowd;
 
+use std::collections::BTreeMap;
+
 use sigmalock_core::{
     Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, RequestId, Span, Token,
 };
@@ -33,6 +35,7 @@ struct Pass {
     name: usize,
     mode: Mode,
     token: Token,
+    slot: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -47,9 +50,9 @@ struct Session {
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Waiting,
-    Inside(Option<Token>),
+    Inside(Option<(Token, Option<u16>)>),
     /// Told that the lock is lost, and still inside.
-    Overstaying(Option<Token>),
+    Overstaying(Option<(Token, Option<u16>)>),
 }
 
 /// A user's next deed.
@@ -79,7 +82,8 @@ pub(crate) struct Users {
     /// Users of an open workload that have nothing to do.
     idle: Vec<u32>,
     names: Vec<Name>,
-    registers: Vec<FencedRegister>,
+    /// One for each lock, and for each slot of a semaphore.
+    registers: BTreeMap<(usize, Option<u16>), FencedRegister>,
     register_checks: bool,
     rng: Rng,
     /// Sessions under way, and requests still to be made after the heal.
@@ -93,7 +97,7 @@ impl Users {
         Self {
             list: Vec::new(),
             idle: Vec::new(),
-            registers: vec![FencedRegister::new(config.register_checks); names.len()],
+            registers: BTreeMap::new(),
             register_checks: config.register_checks,
             names,
             rng: Rng::split(config.seed, 0x7573_6572),
@@ -111,7 +115,6 @@ impl Users {
         let place = self.names.iter().position(|known| known == name);
         place.unwrap_or_else(|| {
             self.names.push(name.clone());
-            self.registers.push(FencedRegister::new(self.register_checks));
             self.names.len() - 1
         })
     }
@@ -231,11 +234,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let request = RequestId { client, incarnation, call };
         let user = whose.map(|(_, user)| *user);
         match (reply, user) {
-            (LockReply::Granted { token, deadline }, _) => {
+            (LockReply::Granted { token, deadline, slot }, _) => {
                 let until = until(deadline);
-                self.record(What::Granted { request, token, until });
+                self.record(What::Granted { request, token, until, slot });
                 if let Some(user) = user {
-                    self.enter(user, token);
+                    self.enter(user, token, slot);
                 }
             }
             (LockReply::Extended { deadline }, _) => {
@@ -258,9 +261,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    fn enter(&mut self, user: u32, token: Option<Token>) {
+    fn enter(&mut self, user: u32, token: Option<Token>, slot: Option<u16>) {
         let Some(session) = &mut self.users.list[user as usize].session else { return };
-        session.phase = Phase::Inside(token);
+        session.phase = Phase::Inside(token.map(|token| (token, slot)));
         let errand = session.errand;
         let waited = self.now.since(session.asked);
         self.entries += 1;
@@ -284,19 +287,23 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     fn write(&mut self, user: u32) {
         let user = &mut self.users.list[user as usize];
         let Some(session) = &user.session else { return };
-        if let Phase::Inside(Some(token)) | Phase::Overstaying(Some(token)) = session.phase {
+        if let Phase::Inside(Some((token, slot))) | Phase::Overstaying(Some((token, slot))) =
+            session.phase
+        {
             let Session { request, name, errand, .. } = *session;
-            let last = Some(Pass { request, name, mode: errand.mode, token });
+            let last = Some(Pass { request, name, mode: errand.mode, token, slot });
             user.last = last;
             self.write_again(last);
         }
     }
 
     fn write_again(&mut self, last: Option<Pass>) {
-        if let Some(Pass { request, name, mode, token }) = last {
-            let register = &mut self.users.registers[name];
+        if let Some(Pass { request, name, mode, token, slot }) = last {
+            let checks = self.users.register_checks;
+            let register = self.users.registers.entry((name, slot));
+            let register = register.or_insert_with(|| FencedRegister::new(checks));
             let accepted = match mode {
-                Mode::Exclusive => register.write(token, request),
+                Mode::Exclusive | Mode::Permit { .. } => register.write(token, request),
                 Mode::Shared => register.read(token),
             };
             self.record(What::Wrote { request, token, accepted });

@@ -124,6 +124,8 @@ pub struct Workload {
     pub ttl: Length,
     /// How many of them only want to read, and may be inside together.
     pub readers: f64,
+    /// If the locks are semaphores: how many permits each has. Only agents know them.
+    pub permits: Option<u16>,
     /// How long they stay inside.
     pub inside: Length,
     /// How long they wait.
@@ -155,6 +157,7 @@ impl Workload {
             clients_per_peer: 1,
             ttl: Length::Constant(Span::from_secs(10)),
             readers: 0.0,
+            permits: None,
             inside: Length::ZERO,
             patience: PatienceMix::FOREVER,
             cancel: Habit::NEVER,
@@ -174,6 +177,9 @@ impl Workload {
         errand.inside = Some(self.inside.draw(rng));
         if self.readers > 0.0 && rng.chance(self.readers) {
             errand.mode = Mode::Shared;
+        }
+        if let Some(of) = self.permits {
+            errand.mode = Mode::Permit { of };
         }
         if !kind {
             errand.cancel_after = self.cancel.draw(rng);

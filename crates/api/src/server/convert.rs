@@ -43,6 +43,7 @@ fn mode(mode: Mode) -> v1::Mode {
     match mode {
         Mode::Exclusive => v1::Mode::Exclusive,
         Mode::Shared => v1::Mode::Shared,
+        Mode::Permit { .. } => v1::Mode::Permit,
     }
 }
 

@@ -105,6 +105,9 @@ fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused
     let mode = match v1::Mode::try_from(acquire.mode) {
         Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => Mode::Exclusive,
         Ok(v1::Mode::Shared) => Mode::Shared,
+        Ok(v1::Mode::Permit) => {
+            Mode::Permit { of: u16::try_from(acquire.permits).unwrap_or(u16::MAX) }
+        }
         Err(_) => {
             let text =
                 format!("this peer knows no mode {}; ask for an exclusive lock", acquire.mode);
@@ -131,7 +134,8 @@ fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused
 
 fn say(call: u64, reply: LockReply) -> Say {
     match reply {
-        LockReply::Granted { token, deadline } => Say::Granted(v1::Granted {
+        LockReply::Granted { token, deadline, slot } => Say::Granted(v1::Granted {
+            slot: slot.map(u32::from),
             call,
             token: token.map_or(0, |token| token.0),
             deadline_boottime_us: deadline.as_micros(),
@@ -160,7 +164,8 @@ fn code(refusal: Refusal) -> RefusalCode {
     match refusal {
         Refusal::TtlTooShort { .. } | Refusal::TtlTooLong { .. } => RefusalCode::BadTtl,
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
-        Refusal::NoSuchMode { .. } => RefusalCode::BadMode,
+        Refusal::NoSuchMode { .. } | Refusal::BadPermits { .. } => RefusalCode::BadMode,
+        Refusal::NameTooLong => RefusalCode::BadName,
         Refusal::UnknownCall => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }

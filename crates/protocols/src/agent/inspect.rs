@@ -3,11 +3,18 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, Protocol, ReplicaReport,
+    CallId, HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, Protocol, ReplicaReport,
     WAITERS_SHOWN_MAX,
 };
 
 use super::{Agent, passed_from};
+
+impl<P: Protocol> Agent<P> {
+    /// The user whose own request in the swarm this is.
+    fn whose(&self, call: CallId) -> Option<CallId> {
+        passed_from(call).or_else(|| self.slots.get(&call).copied())
+    }
+}
 
 impl<P: Protocol + Inspect> Inspect for Agent<P> {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
@@ -17,13 +24,13 @@ impl<P: Protocol + Inspect> Inspect for Agent<P> {
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
         let inner = self.inner.local(now, name);
         let mut report = LocalReport { votes: inner.votes, ..LocalReport::default() };
-        // Those who are passed on, and then those who queue here.
+        // Those who have requests of their own in the swarm, and then those who queue here.
         for holder in &inner.holders {
-            if let Some(call) = passed_from(holder.call) {
+            if let Some(call) = self.whose(holder.call) {
                 report.holders.push(HolderReport { call, ..*holder });
             }
         }
-        report.waiters.extend(inner.waiters.iter().filter_map(|call| passed_from(*call)));
+        report.waiters.extend(inner.waiters.iter().filter_map(|call| self.whose(*call)));
         report.waiting = report.waiters.len() as u32;
         let Some(local) = self.locks.get(name) else { return report };
         report.holders.extend(local.inside.as_ref().map(|user| {

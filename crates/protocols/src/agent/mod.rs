@@ -17,7 +17,8 @@
 //!
 //! Only exclusive locks are handed on like that. Whoever wants to share a lock is passed on to the swarm as
 //! a request of its own: there is nothing to hand on, for nobody has to leave; and a reader that slipped in
-//! beside another one here would overtake the writers that wait elsewhere.
+//! beside another one here would overtake the writers that wait elsewhere. `permits` makes semaphores of
+//! exclusive locks.
 //!
 //! # What it assumes
 //!
@@ -37,11 +38,13 @@
 //!
 //! # Where to read on
 //!
-//! `local` is the state of one lock, `users` what users ask, `swarm` what the protocol inside answers.
+//! `local` is the state of one lock, `users` what users ask, `swarm` what the protocol inside answers;
+//! `permits` are semaphores.
 
 mod inspect;
 mod local;
 mod mutant;
+mod permits;
 mod swarm;
 mod users;
 
@@ -55,6 +58,7 @@ use sigmalock_core::{
 
 use local::Local;
 pub use mutant::Mutant;
+use permits::Permit;
 
 /// The numbers the agent goes by.
 #[derive(Debug, Clone)]
@@ -90,6 +94,10 @@ pub struct Agent<P: Protocol> {
     /// The agent's own calls to the protocol inside that may still be answered, and how many there were.
     asked: BTreeMap<CallId, Name>,
     asked_last: u64,
+    /// The users that wait for, or have, a permit of a semaphore.
+    permits: BTreeMap<CallId, Permit>,
+    /// Whose the agent's calls for slots are.
+    slots: BTreeMap<CallId, CallId>,
     /// What the protocol inside has answered, to be dealt with once all else it wants is passed on.
     answers: VecDeque<(CallId, LockReply)>,
     /// Kept for its memory.
@@ -150,6 +158,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             locks: BTreeMap::new(),
             asked: BTreeMap::new(),
             asked_last: 0,
+            permits: BTreeMap::new(),
+            slots: BTreeMap::new(),
             answers: VecDeque::new(),
             effects: Vec::new(),
         }
@@ -164,7 +174,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// Whether no user waits or is inside, and nothing is kept of any that did.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty()
+        let locks = self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty();
+        locks && self.permits.is_empty() && self.slots.is_empty()
     }
 
     /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers

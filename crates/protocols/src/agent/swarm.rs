@@ -13,6 +13,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         if let Some(user) = passed_from(call) {
             return cx.reply(user, reply);
         }
+        if let Some(user) = self.slots.get(&call) {
+            return self.on_slot_answer(cx, *user, call, reply);
+        }
         let Some(name) = self.asked.get(&call).cloned() else {
             if let LockReply::Granted { .. } = reply {
                 self.call(cx, LockRequest::Release { held: call });
@@ -20,7 +23,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             return;
         };
         match reply {
-            LockReply::Granted { token, deadline } => {
+            LockReply::Granted { token, deadline, .. } => {
                 self.on_granted(cx, &name, call, token, deadline);
             }
             LockReply::Queued { ahead, wait } => {
@@ -69,7 +72,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         let Grant { token, deadline, .. } = grant;
         local.inside = Some(Inside { call: first.call, grant, since: cx.now(), lost: false });
         cx.cancel_timer(Timer::Call(first.call));
-        cx.reply(first.call, LockReply::Granted { token, deadline });
+        cx.reply(first.call, LockReply::Granted { token, deadline, slot: None });
         self.tell_places(cx, name, 0);
     }
 

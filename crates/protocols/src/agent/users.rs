@@ -15,12 +15,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_release(cx, id, held),
             LockRequest::Cancel { call } => {
-                if self.calls.contains_key(&call) {
-                    if !self.dismiss(cx, call, LockReply::Cancelled) {
-                        cx.reply(id, UNKNOWN);
-                    }
-                } else {
+                let gone = LockReply::Cancelled;
+                if !self.calls.contains_key(&call) && !self.permits.contains_key(&call) {
                     self.pass_call(cx, id, LockRequest::Cancel { call: passed(call) });
+                } else if !self.dismiss(cx, call, gone) && !self.dismiss_permit(cx, call, gone) {
+                    cx.reply(id, UNKNOWN);
                 }
             }
             LockRequest::Evict { name } => self.on_evict(cx, id, name),
@@ -28,14 +27,17 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_acquire(&mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire) {
-        if wish.mode != Mode::Exclusive && !self.calls.contains_key(&id) {
-            return self.pass_call(cx, id, LockRequest::Acquire(wish));
+        match wish.mode {
+            Mode::Exclusive => {}
+            Mode::Permit { of } => return self.on_acquire_permit(cx, id, wish, of),
+            Mode::Shared if self.calls.contains_key(&id) || self.permits.contains_key(&id) => {}
+            Mode::Shared => return self.pass_call(cx, id, LockRequest::Acquire(wish)),
         }
         let limit = self.config.calls_max;
-        if self.calls.contains_key(&id) {
+        if self.calls.contains_key(&id) || self.permits.contains_key(&id) {
             return cx.reply(id, LockReply::Refused(Refusal::DuplicateCall));
         }
-        if self.calls.len() >= limit {
+        if self.calls.len() + self.permits.len() >= limit {
             return cx.reply(id, LockReply::Refused(Refusal::TooManyRequests { limit }));
         }
         let Acquire { name, ttl, patience, .. } = wish;
@@ -57,6 +59,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_release(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
+        if self.permits.contains_key(&held) {
+            return self.on_release_permit(cx, id, held);
+        }
         let Some(name) = self.calls.get(&held).cloned() else {
             return self.pass_call(cx, id, LockRequest::Release { held: passed(held) });
         };
@@ -109,6 +114,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// An operator wants whoever is inside to leave. The protocol inside tells it so and stops renewing.
     fn on_evict(&mut self, cx: Cx<'_, '_, P>, id: CallId, name: Name) {
+        if self.evict_permits(cx, &name) {
+            return cx.reply(id, LockReply::Released);
+        }
         if self.locks.get(&name).is_none_or(|local| local.inside.is_none()) {
             return self.pass_call(cx, id, LockRequest::Evict { name });
         }
@@ -119,6 +127,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// A user's timer: its patience has ended, or it has lost the lock and its deadline is here.
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, P>, call: CallId) {
+        if self.permits.contains_key(&call) {
+            return self.on_permit_timer(cx, call);
+        }
         if self.dismiss(cx, call, LockReply::TimedOut) {
             return;
         }

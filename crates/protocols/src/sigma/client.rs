@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId,
+    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId,
     Refusal, ReplicaId, RequestId, Token,
 };
 
@@ -114,7 +114,9 @@ impl Client {
     }
 
     fn refuse(&self, id: CallId, wish: &Acquire) -> Option<Refusal> {
-        if wish.ttl < self.config.ttl_min() {
+        if let Mode::Permit { .. } = wish.mode {
+            Some(Refusal::NoSuchMode { mode: wish.mode })
+        } else if wish.ttl < self.config.ttl_min() {
             Some(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
         } else if wish.ttl > self.config.lease_max {
             Some(Refusal::TtlTooLong { at_most: self.config.lease_max })

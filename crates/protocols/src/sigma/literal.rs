@@ -258,7 +258,7 @@ impl Literal {
             cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
             cx.set_timer(LiteralTimer::Lapse(name.clone()), deadline);
         }
-        cx.reply(wish.call, LockReply::Granted { token, deadline });
+        cx.reply(wish.call, LockReply::Granted { token, deadline, slot: None });
     }
 
     /// Release.

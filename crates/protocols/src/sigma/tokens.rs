@@ -44,7 +44,7 @@ impl Tokens {
     /// so that hosts agree on it, whichever readers have come and gone.
     fn next(&self, desk: &Desk, mode: Mode) -> Token {
         match mode {
-            Mode::Exclusive => self.least(desk, mode),
+            Mode::Exclusive | Mode::Permit { .. } => self.least(desk, mode),
             Mode::Shared if desk.breaks(Mutant::ReadsUnderTheWritersToken) => self.highest,
             Mode::Shared => self.least(desk, mode).max(self.highest),
         }
@@ -54,7 +54,7 @@ impl Tokens {
     /// reader's above those of writers.
     pub(super) fn least(&self, desk: &Desk, mode: Mode) -> Token {
         desk.config.block_above(match mode {
-            Mode::Exclusive => self.highest,
+            Mode::Exclusive | Mode::Permit { .. } => self.highest,
             Mode::Shared => self.written,
         })
     }
@@ -70,7 +70,7 @@ impl Tokens {
     /// A proposal from before this replica's memory got its gap may have been shown: that says nothing of
     /// the gap.
     pub(super) fn raise(&mut self, desk: &Desk, token: Token, mode: Mode) {
-        if mode == Mode::Exclusive {
+        if mode != Mode::Shared {
             self.written = self.written.max(token);
         } else if desk.breaks(Mutant::ForgetsReaders) {
             return;

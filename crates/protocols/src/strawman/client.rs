@@ -132,7 +132,7 @@ impl Strawman {
                 cx.cancel_timer(Timer::Patience(call));
                 cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
                 cx.set_timer(Timer::Lapse(call), deadline - warning);
-                cx.reply(call, LockReply::Granted { token: None, deadline });
+                cx.reply(call, LockReply::Granted { token: None, deadline, slot: None });
             }
             Phase::Asking => {
                 let lost = |b: &&Ballot| b.rejected && b.expiry == LocalTime::MIN;

@@ -218,7 +218,7 @@ fn the_lease_counts_from_the_request_and_only_literally_from_the_vote() {
         t.acquire(4, Patience::Forever);
         t.now += Span::from_millis(300);
         t.settle();
-        let (_, LockReply::Granted { token: None, deadline }) = t.replies[0] else { panic!() };
+        let (_, LockReply::Granted { token: None, deadline, .. }) = t.replies[0] else { panic!() };
         assert_eq!(deadline.since(asked), Span::from_millis(expected), "{variant}");
     }
 }

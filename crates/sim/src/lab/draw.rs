@@ -149,7 +149,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let mut workload = workload(&mut rng, &subject.tuning, many);
     weather.bend_workload(&mut rng, &mut workload);
     if crowd.modes {
-        add_modes(&mut workload, seed);
+        add_modes(&mut workload, crowd.agents, seed);
     }
     if crowd.agents {
         let calm = matches!(weather, Weather::Calm | Weather::Echoes);
@@ -282,6 +282,7 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         clients_per_peer: 1,
         ttl: Length::Uniform(ttl_min, lease),
         readers: 0.0,
+        permits: None,
         inside,
         patience: PatienceMix {
             forever: 1.0 - only_try,
@@ -300,11 +301,14 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
     }
 }
 
-/// Makes some clients readers. Rather more than less, and more clients: a lock that nobody shares shows
-/// nothing.
-pub(super) fn add_modes(workload: &mut Workload, seed: u64) {
+/// Makes some clients readers; or, if there are agents, all locks semaphores. Rather more than less, and more
+/// clients: a lock that nobody shares shows nothing.
+pub(super) fn add_modes(workload: &mut Workload, agents: bool, seed: u64) {
     let mut rng = Rng::split(seed, 0x6d6f_6465);
     workload.readers = *rng.pick(&[0.3, 0.5, 0.7, 0.9]);
+    if agents && rng.below(2) == 0 {
+        workload.permits = Some(*rng.pick(&[1, 2, 2, 3, 5]));
+    }
     if let Arrivals::Loops { clients, .. } = &mut workload.arrivals {
         *clients += rng.below(4) as usize;
     }

@@ -20,6 +20,8 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
             agent::Mutant::ReusesTokens => "tokens",
             agent::Mutant::NeverLetsGo => "turns",
             agent::Mutant::IgnoresPatience => "answered",
+            agent::Mutant::MakesUpASlot => "exclusion",
+            agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot => "sharing",
         },
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         workload.arrivals = Arrivals::Loops { clients: 4, think: Length::Constant(ms(50)) };
     }
     if crowd.modes {
-        draw::add_modes(&mut workload, seed);
+        draw::add_modes(&mut workload, crowd.agents, seed);
     }
     if crowd.agents {
         draw::add_agents(&mut subject, &mut workload, false, false, seed);

@@ -69,9 +69,20 @@ impl Board {
         self.requests.get(&request).map_or(Mode::Exclusive, |(.., mode)| *mode)
     }
 
-    /// Whether two requests may be inside together.
+    /// Whether two requests may be inside together, if there is room.
     pub(super) fn share(&self, one: RequestId, other: RequestId) -> bool {
-        self.mode(one).shares_with(self.mode(other))
+        let (one, other) = (self.mode(one), self.mode(other));
+        let permits = one == other && matches!(one, Mode::Permit { .. });
+        permits || one.shares_with(other)
+    }
+
+    /// How many like this one may be inside together.
+    pub(super) fn room(&self, request: RequestId) -> usize {
+        match self.mode(request) {
+            Mode::Exclusive => 1,
+            Mode::Shared => usize::MAX,
+            Mode::Permit { of } => of.into(),
+        }
     }
 
     /// Whether a request waits.

@@ -22,9 +22,10 @@ const PAST_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Register {
     board: Board,
-    locks: BTreeMap<Name, Turns>,
+    /// For each lock, and for each slot of a semaphore.
+    locks: BTreeMap<(Name, Option<u16>), Turns>,
     /// The turn of everybody who was let in.
-    turns: BTreeMap<RequestId, (Name, Mode, u64)>,
+    turns: BTreeMap<RequestId, ((Name, Option<u16>), Mode, u64)>,
     past: VecDeque<RequestId>,
 }
 
@@ -39,9 +40,9 @@ struct Turns {
 
 impl Register {
     fn judge(&mut self, at: TrueTime, request: RequestId, accepted: bool) -> Option<String> {
-        let (name, mode, turn) = self.turns.get(&request)?;
-        let turns = self.locks.get_mut(name)?;
-        let writes = *mode == Mode::Exclusive;
+        let (lock, mode, turn) = self.turns.get(&request)?;
+        let turns = self.locks.get_mut(lock)?;
+        let (name, writes) = (&lock.0, *mode != Mode::Shared);
         let latest = if writes { turns.written.max(turns.read) } else { turns.written };
         if accepted && *turn < latest {
             let did = if writes { "wrote to" } else { "read" };
@@ -69,15 +70,16 @@ impl Oracle for Register {
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
         let at = record.at;
         match &record.what {
-            What::Granted { request, .. } => {
+            What::Granted { request, slot, .. } => {
                 if let Some((name, _)) = self.board.lock_of(&record.what) {
-                    let turns = self.locks.entry(name.clone()).or_default();
+                    let lock = (name.clone(), *slot);
+                    let turns = self.locks.entry(lock.clone()).or_default();
                     let mode = self.board.mode(*request);
                     turns.granted += 1;
-                    if mode == Mode::Exclusive {
+                    if mode != Mode::Shared {
                         turns.granted_to_writers = turns.granted;
                     }
-                    self.turns.insert(*request, (name.clone(), mode, turns.granted));
+                    self.turns.insert(*request, (lock, mode, turns.granted));
                 }
             }
             What::Lost(_) | What::Released(_) => self.past.extend(request_of(&record.what)),

@@ -1,13 +1,15 @@
 //! Without faults, no reader is kept out by readers: where only readers are inside and only readers wait,
-//! whoever waits is let in within 3 worst round trips.
+//! whoever waits is let in within 3 worst round trips. And nobody is kept out of a semaphore that has a
+//! permit left, for longer than 8.
 //!
-//! That is what sharing a lock is for. (Why 3: [`super::idle`].) While a writer waits, readers that came
+//! That is what sharing a lock is for. (Why 3: [`super::idle`]. Whoever wants a permit first finds out that
+//! the slot it asked for is taken, and may have to wait for another one to decide which of two it keeps.) While a writer waits, readers that came
 //! later wait with good reason. A waiter that gives up may have left votes behind that must come back, so
 //! the count begins anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sigmalock_core::{Name, RequestId, Span};
+use sigmalock_core::{Mode, Name, RequestId, Span};
 
 use super::board::{Board, Lock};
 use super::{Oracle, Setting, Violation};
@@ -17,6 +19,7 @@ use crate::history::{Ledger, Record, TrueTime, What};
 #[derive(Debug)]
 pub struct Sharing {
     limit: Span,
+    limit_of_permits: Span,
     board: Board,
     /// Since when only readers are inside a lock and wait for it.
     shared_since: BTreeMap<Name, TrueTime>,
@@ -28,9 +31,10 @@ impl Sharing {
     /// The oracle for one run.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let limit = setting.one_way_worst * 2 * 3;
+        let round_trip = setting.one_way_worst * 2;
         Self {
-            limit,
+            limit: round_trip * 3,
+            limit_of_permits: round_trip * 8,
             board: Board::default(),
             shared_since: BTreeMap::new(),
             reported: BTreeSet::new(),
@@ -41,6 +45,7 @@ impl Sharing {
     fn is_shared(&self, lock: &Lock) -> bool {
         let waits = |waits: &RequestId| {
             self.board.share(*waits, *waits)
+                && lock.inside.len() < self.board.room(*waits)
                 && lock.inside.keys().all(|inside| self.board.share(*waits, *inside))
         };
         !lock.inside.is_empty() && lock.waiting.keys().all(|(_, request)| waits(request))
@@ -52,10 +57,11 @@ impl Sharing {
         let ((asked, request), _) = lock.waiting.first_key_value()?;
         let span = now.since(since.max(*asked));
         let inside = lock.inside.len();
-        let is_news = span > self.limit && !self.reported.contains(request);
-        is_news.then(|| {
-            (*request, format!("{request} was kept out of {name} for {span} by {inside} readers"))
-        })
+        let readers = self.board.mode(*request) == Mode::Shared;
+        let limit = if readers { self.limit } else { self.limit_of_permits };
+        let is_news = span > limit && !self.reported.contains(request);
+        let sentence = || format!("{request} was kept out of {name} for {span} by {inside}");
+        is_news.then(|| (*request, sentence()))
     }
 }
 
@@ -113,6 +119,18 @@ mod tests {
         assert_eq!((second_reader(700, None), second_reader(701, None)), (0, 1));
         let never = [(0, asked_to_read(1)), (0, granted(1, 99_999)), (100, asked_to_read(2))];
         assert_eq!(judge(Sharing::new(setting()), &never, 9_000).len(), 1);
+    }
+
+    #[test]
+    fn a_permit_that_is_left_is_given() {
+        let mut tale: Vec<_> = (1..=3).map(|client| (0, asked_for_permit(client, 2))).collect();
+        tale.extend([(0, granted(1, 99_999)), (100, granted(2, 99_999))]);
+        assert_eq!(judge(Sharing::new(setting()), &tale, 90_000), [], "there are two");
+        tale.push((5_000, released(1)));
+        tale.push((6_601, granted(3, 99_999)));
+        assert_eq!(judge(Sharing::new(setting()), &tale, 90_000).len(), 1);
+        tale[6].0 = 6_600;
+        assert_eq!(judge(Sharing::new(setting()), &tale, 90_000), []);
     }
 
     #[test]

@@ -36,17 +36,23 @@ pub(super) fn asked_to_read(client: u64) -> What {
     What::Asked { request, name, mode: Mode::Shared, forever: true, until: None }
 }
 
+pub(super) fn asked_for_permit(client: u64, of: u16) -> What {
+    let (request, name) = (request(client), Name::new("/a").unwrap());
+    What::Asked { request, name, mode: Mode::Permit { of }, forever: true, until: None }
+}
+
 pub(super) fn asked_until(client: u64, until_ms: u64) -> What {
     let (request, name) = (request(client), Name::new("/a").unwrap());
     What::Asked { request, name, mode: Mode::Exclusive, forever: false, until: Some(ms(until_ms)) }
 }
 
 pub(super) fn granted(client: u64, until_ms: u64) -> What {
-    What::Granted { request: request(client), token: None, until: ms(until_ms) }
+    What::Granted { request: request(client), token: None, until: ms(until_ms), slot: None }
 }
 
 pub(super) fn granted_with(client: u64, token: u64) -> What {
-    What::Granted { request: request(client), token: Some(Token(token)), until: ms(1_000_000) }
+    let (request, until) = (request(client), ms(1_000_000));
+    What::Granted { request, token: Some(Token(token)), until, slot: None }
 }
 
 pub(super) fn extended(client: u64, until_ms: u64) -> What {

@@ -1,5 +1,5 @@
 //! Tokens strictly increase, in the order in which holders of a lock are let in; those of readers lie
-//! between the writers around them, in whatever order.
+//! between the writers around them, in whatever order. For a semaphore this holds slot by slot.
 //!
 //! A token is shown only once it is sealed, so this holds whatever was forgotten, lost or late. It
 //! says nothing of protocols without tokens.
@@ -16,7 +16,8 @@ use crate::history::{Ledger, Record, TrueTime, What};
 #[derive(Debug, Default)]
 pub struct Tokens {
     board: Board,
-    highest: BTreeMap<Name, Highest>,
+    /// For each lock, and for each slot of a semaphore.
+    highest: BTreeMap<(Name, Option<u16>), Highest>,
 }
 
 /// The highest that were shown for a name.
@@ -33,10 +34,10 @@ impl Oracle for Tokens {
 
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
         self.board.see(record);
-        let What::Granted { request, token: Some(token), .. } = &record.what else { return };
+        let What::Granted { request, token: Some(token), slot, .. } = &record.what else { return };
         let Some((name, _)) = self.board.lock_of(&record.what) else { return };
-        let writes = self.board.mode(*request) == Mode::Exclusive;
-        let highest = self.highest.entry(name.clone()).or_default();
+        let writes = self.board.mode(*request) != Mode::Shared;
+        let highest = self.highest.entry((name.clone(), *slot)).or_default();
         let before = if writes { highest.by_anybody } else { highest.by_writers };
         if let Some(before) = before.filter(|before| before >= token) {
             let sentence = format!("{request} gets token {token} for {name} after {before}");
