@@ -8,6 +8,7 @@ mod deaths;
 mod fleet;
 mod intruders;
 mod load;
+mod modes;
 mod moves;
 mod soak;
 mod witness;
