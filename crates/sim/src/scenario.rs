@@ -29,7 +29,7 @@
 //! With agents, who asks again before it has left does so for another of its users: `anna (2)` is the user
 //! that made anna's second call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use sigmalock_core::{Mode, Name, Patience, PeerId, RequestId, Span};
@@ -147,6 +147,7 @@ impl Scenario {
         let mut teller = Teller {
             cast: &self.cast,
             several_users: self.subject.entries_per_grant.is_some(),
+            readers: BTreeSet::new(),
             lines: Vec::new(),
         };
         let outcome = self.subject.run_watched(&self.config, &mut oracles, &mut teller);
@@ -284,6 +285,8 @@ struct Teller<'a> {
     cast: &'a Cast,
     /// Whether it takes more than the peer to say who somebody is.
     several_users: bool,
+    /// Requests that only read.
+    readers: BTreeSet<RequestId>,
     lines: Vec<String>,
 }
 
@@ -328,6 +331,7 @@ impl Watch for Teller<'_> {
         };
         let text = match &record.what {
             What::Asked { request, name, mode: Mode::Shared, .. } => {
+                self.readers.insert(*request);
                 format!("{} asks to read {name}", who(request))
             }
             What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
@@ -354,7 +358,8 @@ impl Watch for Teller<'_> {
             }
             What::Wrote { request, token, accepted } => {
                 let verdict = if *accepted { "accepted" } else { "REFUSED" };
-                format!("{} writes with token {token}: {verdict}", who(request))
+                let does = if self.readers.contains(request) { "reads" } else { "writes" };
+                format!("{} {does} with token {token}: {verdict}", who(request))
             }
             What::Crashed(_)
             | What::Started(_)
