@@ -76,6 +76,7 @@ impl Ballot {
             yielded: before.yielded,
             yielded_at: before.yielded_at,
             yielding: before.yielding,
+            recalled: before.recalled,
             moves: before.moves,
             moved_at: before.moved_at,
             asked_at: before.asked_at,
