@@ -224,7 +224,7 @@ impl Attempt {
         if index >= self.ballot.len() {
             return cx.note(Note::Malformed);
         }
-        if !self.ballot.seat(index).held().is_some_and(|held| held.grant == grant) {
+        if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
             // It has overtaken the vote itself.
             self.ballot.seat_mut(index).recalled = Some(grant);
         } else if matches!(self.phase, Phase::Asking) {

@@ -23,11 +23,14 @@ const PAST_MAX: usize = 10_000;
 pub struct Register {
     board: Board,
     /// For each lock, and for each slot of a semaphore.
-    locks: BTreeMap<(Name, Option<u16>), Turns>,
+    locks: BTreeMap<Place, Turns>,
     /// The turn of everybody who was let in.
-    turns: BTreeMap<RequestId, ((Name, Option<u16>), Mode, u64)>,
+    turns: BTreeMap<RequestId, (Place, Mode, u64)>,
     past: VecDeque<RequestId>,
 }
+
+/// A lock, or a slot of a semaphore.
+type Place = (Name, Option<u16>);
 
 /// Turns count the grants of a lock.
 #[derive(Debug, Default)]
