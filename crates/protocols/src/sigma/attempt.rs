@@ -179,8 +179,10 @@ impl Attempt {
             && !config.breaks(Mutant::CountsYieldedVotes)
             && !config.breaks(Mutant::CountsStaleResponses)
         {
-            // Said before the YIELD arrived, or the YIELD was lost.
+            // Said before the YIELD arrived, or the YIELD was lost. It is said again, even if a host that
+            // was not sure of its votes had answered as if it had none out.
             self.ballot.set_news(index, News::Unknown);
+            self.ballot.seat_mut(index).yielding = true;
             if self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
