@@ -3,6 +3,7 @@
 mod mutants;
 mod sweep;
 mod torture;
+mod zones;
 
 use clap::Subcommand;
 
@@ -13,6 +14,7 @@ pub(crate) enum Lab {
     Torture(torture::Torture),
     Sweep(sweep::Sweep),
     Mutants(mutants::Mutants),
+    Zones(zones::Zones),
 }
 
 impl Lab {
@@ -21,6 +23,7 @@ impl Lab {
             Self::Torture(torture) => torture.run(),
             Self::Sweep(sweep) => sweep.run(),
             Self::Mutants(mutants) => mutants.run(),
+            Self::Zones(zones) => zones.run(),
         }
     }
 }

@@ -6,3 +6,4 @@ pub mod mutants;
 mod open;
 pub mod sweep;
 pub mod torture;
+pub mod zones;
