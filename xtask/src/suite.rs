@@ -11,8 +11,9 @@ use crate::step::{Step, run_all};
 const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
 /// How many seeds at each.
 const SEEDS: u32 = 10_000;
-/// How many with agents, and how many with peers that come and go.
+/// How many with agents, how many with readers and semaphores, and how many with peers that come and go.
 const AGENT_SEEDS: u32 = 2_000;
+const MODE_SEEDS: u32 = 2_000;
 const OPEN_SEEDS: u32 = 2_000;
 
 /// Everything, in the order in which it is quickest to fail.
@@ -49,6 +50,14 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 format!("torture {n}/{m} with agents"),
                 format!(
                     "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{AGENT_SEEDS}"
+                ),
+            ));
+        }
+        for flags in ["", " --agents", " --membership open", " --agents --membership open"] {
+            steps.push(Step::new(
+                format!("torture with modes{flags}"),
+                format!(
+                    "cargo run --release --quiet -- lab torture --protocol sigma --modes{flags} --seeds 0..{MODE_SEEDS}"
                 ),
             ));
         }

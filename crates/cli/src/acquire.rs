@@ -1,9 +1,10 @@
 //! Getting locks: what `run` and `lock` have in common.
 
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
-use sigmalock::{Client, Guard};
+use sigmalock::{Client, Guard, Guards, Position};
 use sigmalock_core::Name;
 
 use crate::args;
@@ -25,51 +26,53 @@ pub(crate) struct Wish {
     /// Do not wait: now or never
     #[arg(long = "try")]
     try_once: bool,
+    /// Only read: any number of readers hold the lock together, and no writer with them
+    #[arg(long, conflicts_with = "permits")]
+    shared: bool,
+    /// Take one of K permits, at most 64; whoever uses the name must say the same K
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=64))]
+    permits: Option<u16>,
 }
 
 /// Locks that are held together.
 #[derive(Debug)]
-pub(crate) struct Held(Vec<Guard>);
+pub(crate) struct Held(Guards);
 
 impl Wish {
-    /// Takes all of the names, or none. In the order of names: so no two takers wait for each other.
-    pub(crate) async fn acquire(&self, client: &Client, names: &[Name]) -> anyhow::Result<Held> {
-        let begin = Instant::now();
-        'anew: loop {
-            let mut held = Held(Vec::with_capacity(names.len()));
-            for name in names {
-                let mut lock = client.lock(name.as_str());
-                if let Some(ttl) = self.ttl {
-                    lock = lock.ttl(ttl);
-                }
-                if self.try_once {
-                    lock = lock.try_once();
-                } else if let Some(wait) = self.wait {
-                    lock = lock.wait(wait.saturating_sub(begin.elapsed()));
-                }
-                if is_a_person_there() {
-                    lock = lock.on_queue(teller(name.clone()));
-                }
-                let guard = lock.acquire().await;
-                held.0.push(guard.map_err(|error| not_acquired(name.as_str(), &error))?);
-                if held.remaining().is_zero() {
-                    // One was lost while waiting for another.
-                    continue 'anew;
-                }
-            }
-            return Ok(held);
+    /// Takes all of the names, or none.
+    pub(crate) async fn acquire(&self, client: &Client, names: &Names) -> anyhow::Result<Held> {
+        let mut locks = client.locks(names.0.iter().map(Name::as_str));
+        if let Some(ttl) = self.ttl {
+            locks = locks.ttl(ttl);
         }
+        if self.shared {
+            locks = locks.shared();
+        }
+        if let Some(permits) = self.permits {
+            locks = locks.permits(permits.into());
+        }
+        if self.try_once {
+            locks = locks.try_once();
+        } else if let Some(wait) = self.wait {
+            locks = locks.wait(wait);
+        }
+        if is_a_person_there() {
+            locks = locks.on_queue(teller());
+        }
+        let guards = locks.acquire().await;
+        Ok(Held(guards.map_err(|error| not_acquired(&error.name, &error.error))?))
     }
 }
 
 /// Tells a person about the place in the queue, whenever it changes.
-fn teller(name: Name) -> impl FnMut(sigmalock::Position) + Send {
-    let mut told = None;
-    move |position| {
-        if told != Some(position.ahead) {
-            told = Some(position.ahead);
-            let ahead = position.ahead;
-            complain(format_args!("sigmalock: waiting for {}, {ahead} ahead", name.as_str()));
+fn teller() -> impl Fn(&str, Position) + Send + Sync {
+    let told = Mutex::new(None);
+    move |name, position| {
+        let news = Some((name.to_owned(), position.ahead));
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != news {
+            *told = news;
+            complain(format_args!("sigmalock: waiting for {name}, {} ahead", position.ahead));
         }
     }
 }
@@ -80,33 +83,30 @@ impl Held {
         self.0.iter().map(Guard::token).collect()
     }
 
+    /// The slots, in the order of names, if they are permits of semaphores.
+    pub(crate) fn slots(&self) -> Vec<u32> {
+        self.0.iter().filter_map(Guard::slot).collect()
+    }
+
     /// Gives all of them back. False if one of them was lost before.
     pub(crate) async fn release(self) -> bool {
-        let mut kept = true;
-        for guard in self.0 {
-            kept &= guard.release().await.is_ok();
-        }
-        kept
+        self.0.release().await.is_ok()
     }
 }
 
 impl Right for Held {
     fn remaining(&self) -> Duration {
-        self.0.iter().map(Guard::remaining).min().unwrap_or_default()
+        self.0.remaining()
     }
 
     async fn lost(&self) {
-        let mut losses: Vec<_> = self.0.iter().map(|guard| Box::pin(guard.lost())).collect();
-        std::future::poll_fn(|cx| {
-            let mut ready = losses.iter_mut().map(|loss| loss.as_mut().poll(cx).is_ready());
-            if ready.any(|ready| ready) {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await;
+        self.0.lost().await;
     }
+}
+
+/// Numbers as the environment and people have them: with commas.
+pub(crate) fn joined<T: ToString>(numbers: &[T]) -> String {
+    numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The names of `NAME[,NAME…]`, each once, in the order in which everybody takes them.

@@ -52,6 +52,51 @@ fn second_stderr(machine: &Machine) -> String {
     machine.run(&["run", "/a", "--", "true"]).stderr
 }
 
+/// What commands wrote to a file, each a line when it comes and one when it goes.
+fn most_at_once(log: &str) -> i32 {
+    let step = |inside: &mut i32, line: &str| {
+        *inside += if line == "in" { 1 } else { -1 };
+        Some(*inside)
+    };
+    log.lines().scan(0, step).max().unwrap_or(0)
+}
+
+#[test]
+fn readers_run_together_and_a_writer_waits_for_all_of_them() {
+    let machine = Machine::new();
+    let log = machine.file("log");
+    let script = format!("echo in >> {0}; sleep 1; echo out >> {0}", log.display());
+    let words = ["run", "/x", "--shared", "--", "sh", "-c", &script];
+    let readers = [machine.spawn(&words), machine.spawn(&words), machine.spawn(&words)];
+    let lines = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_until("the readers are inside", || lines().lines().count() == 3);
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
+    let seen = machine.run(&["run", "/x", "--", "cat", &log.display().to_string()]);
+    assert_eq!((most_at_once(&seen.stdout), seen.stdout.lines().count()), (3, 6));
+    for mut reader in readers {
+        assert!(reader.wait().expect("it ends").success());
+    }
+}
+
+#[test]
+fn as_many_commands_run_as_there_are_permits_and_each_is_told_which_it_has() {
+    let machine = Machine::new();
+    let log = machine.file("log").display().to_string();
+    let script = format!(
+        "mkdir {log}.$SIGMALOCK_SLOT || exit 9; echo in >> {log}; sleep 0.5; echo out >> {log}; rmdir {log}.$SIGMALOCK_SLOT"
+    );
+    let words = ["run", "/gpu", "--permits", "2", "--", "sh", "-c", &script];
+    for run in [0; 5].map(|_| machine.spawn(&words)) {
+        let ended = run.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    assert_eq!(most_at_once(&std::fs::read_to_string(log).expect("a log")), 2);
+    for bad in [&["--permits", "0"][..], &["--permits", "65"], &["--permits", "2", "--shared"]] {
+        let words = [&["run", "/gpu"], bad, &["--", "true"]].concat();
+        assert_eq!(machine.run(&words).code, Some(64), "{bad:?}");
+    }
+}
+
 #[test]
 fn who_does_not_want_to_wait_is_told_75() {
     let machine = Machine::new();

@@ -15,6 +15,7 @@ use crate::lock::Lock;
 use crate::place::{self, Address};
 use crate::report;
 use crate::session::Session;
+use crate::several::Locks;
 use crate::start::{self, Started};
 
 /// Reports are longer than what is said in a session: a list has up to 10,000 names.
@@ -165,6 +166,11 @@ impl Client {
     /// A wish for a lock; [`Lock::acquire`] asks for it.
     pub fn lock(&self, name: impl Into<String>) -> Lock {
         Lock::new(self.clone(), name.into())
+    }
+
+    /// A wish for several locks, all or none; [`Locks::acquire`] asks for them.
+    pub fn locks<N: Into<String>>(&self, names: impl IntoIterator<Item = N>) -> Locks {
+        Locks::new(self.clone(), names.into_iter().map(Into::into).collect())
     }
 
     /// Whether the peer was there, or was started for this client.

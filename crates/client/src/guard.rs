@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use sigmalock_api::v1;
 use tokio::sync::Notify;
 
 use crate::clock;
@@ -27,6 +28,7 @@ pub struct Guard {
     lease: Arc<Lease>,
     name: String,
     token: u64,
+    slot: Option<u32>,
     call: u64,
 }
 
@@ -42,9 +44,10 @@ impl fmt::Debug for Guard {
 
 impl Guard {
     pub(crate) fn new(
-        session: Arc<Session>, lease: Arc<Lease>, name: String, token: u64, call: u64,
+        session: Arc<Session>, lease: Arc<Lease>, name: String, granted: &v1::Granted,
     ) -> Self {
-        Self { session, lease, name, token, call }
+        let &v1::Granted { call, token, slot, .. } = granted;
+        Self { session, lease, name, token, slot, call }
     }
 
     /// The name of the lock.
@@ -57,6 +60,13 @@ impl Guard {
     #[must_use]
     pub fn token(&self) -> u64 {
         self.token
+    }
+
+    /// Which of the permits of a semaphore it is, counted from 0; `None` if it is none. No two holders have
+    /// the same at the same time.
+    #[must_use]
+    pub fn slot(&self) -> Option<u32> {
+        self.slot
     }
 
     /// Who this holder is, for a fenced resource: nobody else has, or ever had, the same.

@@ -25,12 +25,14 @@ mod guard;
 mod lock;
 pub mod place;
 mod session;
+mod several;
 mod start;
 
 pub use client::{Client, ConnectOptions, Watch};
 pub use error::{AcquireError, BreakError, ConnectError, PlaceError, QueryError, ReleaseError};
 pub use guard::{Guard, LostSignal};
 pub use lock::{Lock, Position};
+pub use several::{Guards, Locks, LocksError};
 pub use start::Started;
 
 /// What operators get to see: the shapes of the API, as they come from the peer.

@@ -32,12 +32,21 @@ pub struct Position {
 pub struct Lock {
     client: Client,
     name: String,
+    mode: Mode,
     ttl: Option<Duration>,
     patience: Patience,
     on_queue: Option<OnQueue>,
 }
 
 type OnQueue = Box<dyn FnMut(Position) + Send>;
+
+/// In what company.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mode {
+    Exclusive,
+    Shared,
+    Permit { of: u32 },
+}
 
 #[derive(Debug, Clone, Copy)]
 enum Patience {
@@ -57,7 +66,23 @@ impl fmt::Debug for Lock {
 
 impl Lock {
     pub(crate) fn new(client: Client, name: String) -> Self {
-        Self { client, name, ttl: None, patience: Patience::Forever, on_queue: None }
+        let (mode, patience) = (Mode::Exclusive, Patience::Forever);
+        Self { client, name, mode, ttl: None, patience, on_queue: None }
+    }
+
+    /// To read only: any number of readers are inside together, and no writer with them. Whoever asks after a
+    /// writer waits until that one has come and gone. Show [`Guard::token`] to the resource as a reader's:
+    /// [`crate::fence::Fence::check_shared`].
+    pub fn shared(mut self) -> Self {
+        self.mode = Mode::Shared;
+        self
+    }
+
+    /// One of `of` permits: at most so many are inside together. Everybody who uses the name must say the same
+    /// number. [`Guard::slot`] says which one it is; tokens are counted for each.
+    pub fn permits(mut self, of: u32) -> Self {
+        self.mode = Mode::Permit { of };
+        self
     }
 
     /// How long a holder that vanishes with its machine keeps others out; the peer renews it as long as this
@@ -91,8 +116,9 @@ impl Lock {
     /// See [`AcquireError`]; nothing is held then, and nothing waits.
     pub async fn acquire(mut self) -> Result<Guard, AcquireError> {
         let session = self.client.session().await?;
-        let waiting =
-            session.ask(&self.name, self.ttl, self.patience.shape(), self.on_queue.is_some())?;
+        let patience = self.patience.shape();
+        let positions = self.on_queue.is_some();
+        let waiting = session.ask(&self.name, self.mode, self.ttl, patience, positions)?;
         let answer = follow(waiting, self.on_queue.take());
         let guard = match self.patience {
             Patience::Forever => answer.await?,
@@ -113,6 +139,17 @@ impl Lock {
             },
         };
         if guard.is_lost() { Err(AcquireError::Overslept) } else { Ok(guard) }
+    }
+}
+
+impl Mode {
+    /// As the API has it: the mode, and how many permits.
+    pub(crate) fn shape(self) -> (v1::Mode, u32) {
+        match self {
+            Self::Exclusive => (v1::Mode::Exclusive, 0),
+            Self::Shared => (v1::Mode::Shared, 0),
+            Self::Permit { of } => (v1::Mode::Permit, of),
+        }
     }
 }
 

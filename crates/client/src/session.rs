@@ -29,7 +29,7 @@ use tonic::codegen::tokio_stream::Stream;
 use crate::connect::{CONNECT_TIMEOUT, Line};
 use crate::error::{AcquireError, ConnectError, ReleaseError, reason};
 use crate::guard::{Guard, Lease};
-use crate::lock::{Position, millis};
+use crate::lock::{Mode, Position, millis};
 
 /// So many calls of one client may be under way, held locks included; a peer may take fewer.
 const CALLS_MAX: usize = 1 << 20;
@@ -130,8 +130,8 @@ impl Session {
 
     /// Asks for a lock.
     pub(crate) fn ask(
-        self: &Arc<Self>, name: &str, ttl: Option<Duration>, patience: v1::acquire::Patience,
-        positions: bool,
+        self: &Arc<Self>, name: &str, mode: Mode, ttl: Option<Duration>,
+        patience: v1::acquire::Patience, positions: bool,
     ) -> Result<Waiting, AcquireError> {
         let call = self.next_call.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
@@ -150,10 +150,12 @@ impl Session {
             }
             calls.under_way.insert(call, Call::Waiting { name: name.to_owned(), answer, position });
         }
+        let (mode, permits) = mode.shape();
         self.say(Ask::Acquire(v1::Acquire {
             call,
             name: name.to_owned(),
-            mode: v1::Mode::Exclusive.into(),
+            mode: mode.into(),
+            permits,
             ttl_ms: ttl.map_or(0, |ttl| u32::try_from(millis(ttl).max(1)).unwrap_or(u32::MAX)),
             patience: Some(patience),
         }));
@@ -247,7 +249,7 @@ impl Session {
                 let lease = Arc::new(Lease::new(granted.deadline_boottime_us));
                 *state = Call::Held(Arc::clone(&lease));
                 drop(calls);
-                let guard = Guard::new(Arc::clone(self), lease, name, granted.token, granted.call);
+                let guard = Guard::new(Arc::clone(self), lease, name, granted);
                 // If nobody takes the guard, dropping it releases the lock.
                 let _ = answer.send(Ok(guard));
             }

@@ -25,13 +25,14 @@ pub mod timers;
 
 pub use id::{CallId, Incarnation, Key, PeerId, ReplicaId, RequestId, Token};
 pub use lease::{Echo, Lease, Margin};
-pub use lock::{Acquire, LockReply, LockRequest, Patience, Refusal};
+pub use lock::{Acquire, LockReply, LockRequest, Mode, Patience, Refusal};
 pub use name::{Name, NameError};
 pub use protocol::{
     Birth, Context, Effect, HandedOver, Input, Message, Protocol, Surroundings, View,
 };
 pub use report::{
-    HolderReport, Inspect, LocalReport, OwnerReport, ReplicaReport, VotesReport, WAITERS_SHOWN_MAX,
+    HolderReport, Inspect, LocalReport, OWNERS_SHOWN_MAX, OwnerReport, ReplicaReport, VotesReport,
+    WAITERS_SHOWN_MAX,
 };
 pub use time::{LocalTime, Span, Stamp, WallTime};
 pub use timers::Timers;

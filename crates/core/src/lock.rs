@@ -1,6 +1,8 @@
 //! What every lock protocol is asked and answers, so that one simulator, one set of oracles and one
 //! live agent serve them all.
 
+use core::fmt;
+
 use crate::id::{CallId, Token};
 use crate::name::Name;
 use crate::time::{LocalTime, Span};
@@ -39,10 +41,57 @@ pub enum LockRequest {
 pub struct Acquire {
     /// Which lock.
     pub name: Name,
+    /// In what company.
+    pub mode: Mode,
     /// How long a vote lasts without renewal; so long does a dead holder keep others out.
     pub ttl: Span,
     /// How long to wait for it.
     pub patience: Patience,
+}
+
+impl Acquire {
+    /// A wish to be alone inside.
+    #[must_use]
+    pub const fn exclusive(name: Name, ttl: Span, patience: Patience) -> Self {
+        Self { name, mode: Mode::Exclusive, ttl, patience }
+    }
+}
+
+/// In what company a lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Mode {
+    /// By one, a writer.
+    #[default]
+    Exclusive,
+    /// By any number of readers together.
+    Shared,
+    /// By at most so many: a semaphore. Everybody who uses its name must mean the same number.
+    Permit {
+        /// How many permits there are; from 1 to [`PERMITS_MAX`].
+        of: u16,
+    },
+}
+
+/// The most permits that a semaphore has.
+pub const PERMITS_MAX: u16 = 64;
+
+impl Mode {
+    /// Whether any number of holders of these modes may be inside together.
+    #[must_use]
+    pub const fn shares_with(self, other: Self) -> bool {
+        matches!((self, other), (Self::Shared, Self::Shared))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Permit { of } => write!(f, "{of}-permit"),
+        }
+    }
 }
 
 /// How long a request is willing to wait.
@@ -65,6 +114,9 @@ pub enum LockReply {
         token: Option<Token>,
         /// When the right ends.
         deadline: LocalTime,
+        /// Which of the permits of a semaphore it is, counted from 0: no two holders have the same, and
+        /// tokens are counted for each. `None`: it is no semaphore.
+        slot: Option<u16>,
     },
     /// You are waiting; this may be said any number of times before you are in.
     Queued {
@@ -113,6 +165,21 @@ pub enum Refusal {
         /// The bound.
         limit: usize,
     },
+    /// A way of holding a lock that this protocol does not have.
+    #[error("this protocol has no {mode} locks")]
+    NoSuchMode {
+        /// What was asked for.
+        mode: Mode,
+    },
+    /// A semaphore of no permits, or of too many.
+    #[error("a semaphore has between 1 and {at_most} permits")]
+    BadPermits {
+        /// The most.
+        at_most: u16,
+    },
+    /// The name of a semaphore is too long to tell its slots apart.
+    #[error("the name is too long for a semaphore: leave three bytes for its slots")]
+    NameTooLong,
     /// No such call, or it is over.
     #[error("there is no such call under way")]
     UnknownCall,

@@ -4,12 +4,15 @@
 use alloc::vec::Vec;
 
 use crate::id::{CallId, RequestId, Token};
+use crate::lock::Mode;
 use crate::name::Name;
 use crate::protocol::Surroundings;
 use crate::time::{LocalTime, Span};
 
 /// How many waiters a report names; more are only counted.
 pub const WAITERS_SHOWN_MAX: usize = 64;
+/// How many owners of a vote, or users inside, a report names.
+pub const OWNERS_SHOWN_MAX: usize = 64;
 
 /// A protocol that can be looked into.
 pub trait Inspect {
@@ -29,8 +32,8 @@ pub trait Inspect {
 pub struct ReplicaReport {
     /// Which of the n.
     pub index: u16,
-    /// Who has the vote.
-    pub owner: Option<OwnerReport>,
+    /// Who has the vote: one, or readers together, at most [`OWNERS_SHOWN_MAX`].
+    pub owners: Vec<OwnerReport>,
     /// Those who wait, oldest first, at most [`WAITERS_SHOWN_MAX`].
     pub waiters: Vec<RequestId>,
     /// How many wait in all.
@@ -47,6 +50,8 @@ pub struct ReplicaReport {
 pub struct OwnerReport {
     /// The request.
     pub request: RequestId,
+    /// In what company it has it.
+    pub mode: Mode,
     /// Since when.
     pub held_for: Span,
     /// When the vote runs out, if it is not renewed.
@@ -57,8 +62,8 @@ pub struct OwnerReport {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LocalReport {
-    /// Who is inside.
-    pub holder: Option<HolderReport>,
+    /// Who is inside: one, or readers together, at most [`OWNERS_SHOWN_MAX`].
+    pub holders: Vec<HolderReport>,
     /// The calls that wait, next first, at most [`WAITERS_SHOWN_MAX`].
     pub waiters: Vec<CallId>,
     /// How many wait in all.
@@ -73,6 +78,8 @@ pub struct LocalReport {
 pub struct HolderReport {
     /// The call that let it in.
     pub call: CallId,
+    /// In what company it is inside.
+    pub mode: Mode,
     /// What the swarm knows it as.
     pub request: Option<RequestId>,
     /// Its token.

@@ -27,7 +27,7 @@ fn config(data: Option<std::path::PathBuf>) -> Config {
 
 fn wish(client: u64) -> Acquire {
     let name = Name::new(&format!("/bench/{client}")).expect("a name");
-    Acquire { name, ttl: Span::from_secs(10), patience: Patience::Forever }
+    Acquire::exclusive(name, Span::from_secs(10), Patience::Forever)
 }
 
 /// Each client on a name of its own, in a closed loop; all in one session. Cycles a second.

@@ -37,7 +37,7 @@ async fn join(nodes: &[Node]) -> Node {
 
 fn wish(peer: usize, client: u64) -> Acquire {
     let name = Name::new(&format!("/bench/{peer}/{client}")).expect("a name");
-    Acquire { name, ttl: Span::from_secs(10), patience: Patience::Forever }
+    Acquire::exclusive(name, Span::from_secs(10), Patience::Forever)
 }
 
 /// Each client on a name of its own, in a closed loop. Cycles, and how long each acquire took.

@@ -72,7 +72,8 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct LocalAnswer {
     pub(crate) report: LocalReport,
-    pub(crate) holder: Option<String>,
+    /// As many as there are holders in the report.
+    pub(crate) holders: Vec<String>,
     /// As many as there are waiters in the report.
     pub(crate) waiters: Vec<String>,
 }
@@ -89,8 +90,8 @@ pub(crate) struct NamesAnswer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct NameEntry {
     pub(crate) name: Name,
-    /// The holder, if it is one of this peer's users, and who that is.
-    pub(crate) holder: Option<(HolderReport, String)>,
+    /// The holders that are this peer's users, and who they are.
+    pub(crate) holders: Vec<(HolderReport, String)>,
     /// How many of this peer's users wait.
     pub(crate) waiting_here: u32,
     /// The owners of the votes that this peer hosts.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use sigmalock_core::{Name, PeerId, ReplicaReport, RequestId};
+use sigmalock_core::{Mode, Name, PeerId, ReplicaReport, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -24,6 +24,8 @@ pub const WATCH_PERIOD: Duration = Duration::from_millis(200);
 pub const LIST_MAX: usize = 100_000;
 /// Waiters in one report whose peers are asked who they are.
 const WAITERS_ASKED_MAX: usize = 64;
+/// Requests with votes in one report whose peers are asked whether they are inside.
+const HOLDERS_ASKED_MAX: usize = 64;
 
 impl Handle {
     /// Who holds a lock, who waits for it, and which votes are where. Asks all its hosts, and the peers
@@ -39,7 +41,7 @@ impl Handle {
         let mut report = LockReport {
             n: facts.n,
             m: facts.m,
-            holder: None,
+            holders: Vec::new(),
             replicas: views(&hosts, &replicas),
             queue: Vec::new(),
             waiting: 0,
@@ -49,17 +51,17 @@ impl Handle {
         };
         let queue = queue(&replicas);
         report.waiting = replicas.values().flatten().map(|r| r.waiting as usize).max().unwrap_or(0);
-        let lead = report.leader();
+        let votes = report.votes();
         let peers: BTreeSet<PeerId> = queue
             .iter()
             .take(WAITERS_ASKED_MAX)
             .map(|request| request.client)
-            .chain(lead.map(|(request, _)| request.client))
+            .chain(votes.keys().take(HOLDERS_ASKED_MAX).map(|request| request.client))
             .chain([facts.me])
             .collect();
         let locals = self.locals(&report.name, &peers).await;
         report.queue = queue.into_iter().map(|request| waiter(request, &locals)).collect();
-        report.holder = report.find_holder(lead, &locals);
+        report.holders = report.find_holders(&votes, &locals);
         report
     }
 
@@ -126,10 +128,10 @@ impl Handle {
         (peer, entries)
     }
 
-    /// Has whoever holds a lock leave it. Its user is told that the lock is lost.
+    /// Has whoever holds a lock leave it, readers all of them. Their users are told that the lock is lost.
     pub async fn evict(&self, name: Name) -> Result<EvictOutcome, EvictError> {
         let report = self.inspect(name.clone()).await;
-        let Some(holder) = report.holder else {
+        if report.holders.is_empty() {
             let silent = report.replicas.iter().filter(|replica| !replica.answered).count();
             return if report.asked == 0 {
                 Err(EvictError::Stopped)
@@ -138,14 +140,22 @@ impl Handle {
             } else {
                 Ok(EvictOutcome::NotHeld)
             };
-        };
-        match self.ask(holder.peer, Question::Evict { name }).await {
-            Some(Answer::Evicted(true)) => {
-                Ok(EvictOutcome::Evicted { peer: holder.peer, label: holder.label })
-            }
-            Some(_) => Ok(EvictOutcome::NotHeld),
-            None => Err(EvictError::HolderAway { peer: holder.peer, ends_in: holder.ends_in }),
         }
+        let peers: BTreeMap<PeerId, &Holder> = report.holders.iter().map(|h| (h.peer, h)).collect();
+        let ask = |(peer, holder)| {
+            let question = Question::Evict { name: name.clone() };
+            async move { (holder, self.ask(peer, question).await) }
+        };
+        let mut outcome = EvictOutcome::NotHeld;
+        for (holder, answer) in join_all(peers.into_iter().map(ask)).await {
+            let Holder { peer, label, ends_in, .. } = holder.clone();
+            match answer {
+                Some(Answer::Evicted(true)) => outcome = EvictOutcome::Evicted { peer, label },
+                Some(_) => {}
+                None => return Err(EvictError::HolderAway { peer, ends_in }),
+            }
+        }
+        Ok(outcome)
     }
 
     /// This peer, and all it has sessions with.
@@ -226,61 +236,67 @@ impl Watch {
 impl LockReport {
     /// Whether it shows the same, but for the time that has passed.
     fn looks_like(&self, other: &Self) -> bool {
-        let holder = |r: &Self| r.holder.as_ref().map(|h| (h.peer, h.token, h.label.clone()));
+        let holders = |r: &Self| {
+            r.holders.iter().map(|h| (h.peer, h.token, h.label.clone())).collect::<Vec<_>>()
+        };
         let votes = |r: &Self| {
-            let vote = |v: &ReplicaView| (v.host, v.answered, v.owner, v.abstains_for.is_zero());
+            let vote =
+                |v: &ReplicaView| (v.host, v.answered, v.owners.clone(), v.abstains_for.is_zero());
             r.replicas.iter().map(vote).collect::<Vec<_>>()
         };
         let queue = |r: &Self| {
             r.queue.iter().map(|w| (w.request, w.users, w.labels.clone())).collect::<Vec<_>>()
         };
-        holder(self) == holder(other)
+        holders(self) == holders(other)
             && votes(self) == votes(other)
             && queue(self) == queue(other)
             && self.waiting == other.waiting
     }
 
-    /// The request with the most votes, and how many.
-    fn leader(&self) -> Option<(RequestId, usize)> {
+    /// How many votes each request has.
+    fn votes(&self) -> BTreeMap<RequestId, usize> {
         let mut votes: BTreeMap<RequestId, usize> = BTreeMap::new();
-        for owner in self.replicas.iter().filter_map(|replica| replica.owner) {
-            *votes.entry(owner).or_default() += 1;
+        for owner in self.replicas.iter().flat_map(|replica| &replica.owners) {
+            *votes.entry(*owner).or_default() += 1;
         }
-        votes.into_iter().max_by_key(|(_, votes)| *votes)
+        votes
     }
 
     /// Who is inside: whose peer says so; if that is silent, who has m votes.
-    fn find_holder(
-        &self, lead: Option<(RequestId, usize)>, locals: &BTreeMap<PeerId, LocalAnswer>,
-    ) -> Option<Holder> {
-        let says_so = |(peer, local): (&PeerId, &LocalAnswer)| {
-            let holder = local.report.holder?;
-            Some(Holder {
-                peer: *peer,
-                label: local.holder.clone(),
-                token: holder.token,
-                votes: lead.filter(|(r, _)| r.client == *peer).map_or(0, |(_, votes)| votes),
-                held_for: duration(holder.held_for),
-                ends_in: duration(holder.ends_in),
-            })
-        };
-        let by_word = lead
-            .and_then(|(request, _)| locals.get_key_value(&request.client))
-            .and_then(says_so)
-            .or_else(|| locals.iter().find_map(says_so));
-        let (request, votes) = lead?;
-        if by_word.is_some() || votes < self.m || locals.contains_key(&request.client) {
-            return by_word;
+    fn find_holders(
+        &self, votes: &BTreeMap<RequestId, usize>, locals: &BTreeMap<PeerId, LocalAnswer>,
+    ) -> Vec<Holder> {
+        let mut holders = Vec::new();
+        for (peer, local) in locals {
+            for (holder, label) in local.report.holders.iter().zip(&local.holders) {
+                holders.push(Holder {
+                    peer: *peer,
+                    label: Some(label.clone()),
+                    mode: holder.mode,
+                    token: holder.token,
+                    votes: holder.request.and_then(|r| votes.get(&r)).copied().unwrap_or(0),
+                    held_for: duration(holder.held_for),
+                    ends_in: duration(holder.ends_in),
+                });
+            }
         }
-        let own = self.replicas.iter().filter(|replica| replica.owner == Some(request));
-        Some(Holder {
-            peer: request.client,
-            label: None,
-            token: None,
-            votes,
-            held_for: own.clone().map(|replica| replica.held_for).max().unwrap_or_default(),
-            ends_in: own.map(|replica| replica.ends_in).max().unwrap_or_default(),
-        })
+        let silent = |(request, votes): &(&RequestId, &usize)| {
+            **votes >= self.m && !locals.contains_key(&request.client)
+        };
+        for (request, votes) in votes.iter().filter(silent) {
+            let own = self.replicas.iter().filter(|replica| replica.owners.contains(request));
+            let reads = self.replicas.iter().any(|replica| replica.owners.len() > 1);
+            holders.push(Holder {
+                peer: request.client,
+                label: None,
+                mode: if reads { Mode::Shared } else { Mode::Exclusive },
+                token: None,
+                votes: *votes,
+                held_for: own.clone().map(|replica| replica.held_for).max().unwrap_or_default(),
+                ends_in: own.map(|replica| replica.ends_in).max().unwrap_or_default(),
+            });
+        }
+        holders
     }
 }
 
@@ -292,12 +308,12 @@ fn views(
         let index = index as u16;
         let said = host.and_then(|host| replicas.get(&host));
         let report = said.and_then(|reports| reports.iter().find(|r| r.index == index));
-        let owner = report.and_then(|report| report.owner);
+        let owner = report.and_then(|report| report.owners.first());
         ReplicaView {
             index,
             host: *host,
             answered: said.is_some(),
-            owner: owner.map(|owner| owner.request),
+            owners: report.iter().flat_map(|r| &r.owners).map(|owner| owner.request).collect(),
             held_for: owner.map(|owner| duration(owner.held_for)).unwrap_or_default(),
             ends_in: owner.map(|owner| duration(owner.ends_in)).unwrap_or_default(),
             waiting: report.map_or(0, |report| report.waiting),
@@ -344,13 +360,16 @@ fn summary(m: usize, entries: &[(PeerId, NameEntry)]) -> Option<LockSummary> {
     }
     let lead = votes.iter().max_by_key(|(_, (count, _))| *count);
     let (request, (votes, held_for)) = lead.map(|(r, v)| (Some(*r), *v)).unwrap_or_default();
-    let inside = entries.iter().find_map(|(peer, entry)| Some((*peer, entry.holder.as_ref()?)));
+    let inside = entries.iter().find_map(|(peer, entry)| Some((*peer, entry.holders.first()?)));
+    let holders: usize = entries.iter().map(|(_, entry)| entry.holders.len()).sum();
+    let held = inside.is_some() || votes >= m;
     let known = entries.iter().map(|(_, entry)| entry.token).max().unwrap_or_default();
     Some(LockSummary {
         name: first.name.clone(),
         peer: inside.map(|(peer, _)| peer).or(request.map(|request| request.client)),
         label: inside.map(|(_, (_, label))| label.clone()),
-        held: inside.is_some() || votes >= m,
+        held,
+        holders: (holders as u32).max(held.into()),
         token: inside.and_then(|(_, (holder, _))| holder.token).unwrap_or(known),
         votes,
         held_for: inside.map_or(held_for, |(_, (holder, _))| duration(holder.held_for)),

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use serde::Serialize;
-use sigmalock_core::{Incarnation, Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{Incarnation, Mode, Name, PeerId, RequestId, Span, Token};
 
 use crate::link::Role;
 
@@ -21,8 +21,8 @@ pub struct LockReport {
     pub n: usize,
     /// Votes that hold it.
     pub m: usize,
-    /// Who is inside.
-    pub holder: Option<Holder>,
+    /// Who is inside: one, or readers together.
+    pub holders: Vec<Holder>,
     /// Its replicas, all n.
     pub replicas: Vec<ReplicaView>,
     /// Who waits, next first.
@@ -42,6 +42,8 @@ pub struct Holder {
     pub peer: PeerId,
     /// Who that is, if the peer answered.
     pub label: Option<String>,
+    /// In what company it is inside.
+    pub mode: Mode,
     /// The token it shows.
     pub token: Option<Token>,
     /// How many votes it has, as far as the hosts say.
@@ -61,8 +63,8 @@ pub struct ReplicaView {
     pub host: Option<PeerId>,
     /// Whether the host answered. If not, the rest is unknown.
     pub answered: bool,
-    /// Whose its vote is.
-    pub owner: Option<RequestId>,
+    /// Whose its vote is: one request's, or that of readers together.
+    pub owners: Vec<RequestId>,
     /// How long that has been so.
     pub held_for: Duration,
     /// When the vote runs out, if it is not renewed.
@@ -99,6 +101,8 @@ pub struct LockSummary {
     pub label: Option<String>,
     /// Whether it is held, not merely asked for.
     pub held: bool,
+    /// How many are inside; more than one only if they are readers.
+    pub holders: u32,
     /// The token it shows; if nobody holds it, the highest known.
     pub token: Token,
     /// Votes of that request.

@@ -121,7 +121,7 @@ fn a_report_from_any_peer_names_the_holder_and_any_peer_can_evict_it() {
         waiter.acquire(1, wish("/a", Patience::Forever)).unwrap();
         silent(&mut waiter).await;
         let report = nodes[2].handle().inspect(name("/a")).await;
-        let found = report.holder.unwrap();
+        let found = &report.holders[0];
         assert_eq!(found.label.as_deref(), Some("the holder"));
         assert_eq!(found.token, Some(token));
         assert!(report.asked > 0 && report.asked == report.answered);

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use proptest::prelude::*;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, Span, Surroundings, Timers,
-    Token, WallTime,
+    LockRequest, Mode, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, Span, Surroundings,
+    Timers, Token, WallTime,
 };
 use sigmalock_protocols::agent::{Agent, Config, Timer};
 use sigmalock_protocols::parts::Quorum;
@@ -98,7 +98,7 @@ impl Town {
     }
 
     fn ask(&mut self, peer: u64, call: u64, patience: Patience) -> Vec<(u64, LockReply)> {
-        let wish = Acquire { name: name(), ttl: TTL, patience };
+        let wish = Acquire::exclusive(name(), TTL, patience);
         self.request(peer, call, LockRequest::Acquire(wish))
     }
 
@@ -145,6 +145,88 @@ fn entry(told: &[(u64, LockReply)]) -> Option<(u64, Token)> {
 }
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
+
+impl Town {
+    fn ask_as(
+        &mut self, peer: u64, call: u64, mode: Mode, patience: Patience,
+    ) -> Vec<(u64, LockReply)> {
+        let wish = Acquire { mode, ..Acquire::exclusive(name(), TTL, patience) };
+        self.request(peer, call, LockRequest::Acquire(wish))
+    }
+}
+
+/// Which slot somebody was given.
+fn slot(told: &[(u64, LockReply)]) -> Option<u16> {
+    told.iter().find_map(|(_, reply)| match reply {
+        LockReply::Granted { slot, .. } => *slot,
+        _ => None,
+    })
+}
+
+#[test]
+fn readers_of_one_peer_are_inside_together_and_a_writer_of_another_is_not_passed() {
+    let mut town = Town::new(2, 2, 9);
+    for reader in [1, 2] {
+        let told = town.ask_as(0, reader, Mode::Shared, FOREVER);
+        assert_eq!(entry(&told).map(|(call, _)| call), Some(reader));
+    }
+    assert_eq!(town.ask(1, 7, FOREVER), []);
+    assert_eq!(town.ask_as(0, 3, Mode::Shared, FOREVER), [], "the writer was first");
+    assert_eq!(town.ask_as(0, 4, Mode::Shared, TRY), [(4, LockReply::Busy)]);
+    assert_eq!(town.leave(0, 1), [(1_001, LockReply::Released)]);
+    let told = town.leave(0, 2);
+    assert_eq!(entry(&told).map(|(call, _)| call), Some(7));
+    let told = town.leave(1, 7);
+    assert_eq!(entry(&told).map(|(call, _)| call), Some(3));
+    assert_eq!(town.leave(0, 9), [(1_009, UNKNOWN)]);
+    let told = town.request(0, 20, LockRequest::Evict { name: name() });
+    assert_eq!(told, [(3, LockReply::Lost), (20, LockReply::Released)]);
+    assert_eq!(town.leave(0, 3), [(1_003, LockReply::Released)]);
+}
+
+#[test]
+fn two_permits_let_two_in_by_different_slots_and_the_third_by_the_first_that_is_free() {
+    let permit = Mode::Permit { of: 2 };
+    let mut town = Town::new(2, 1, 9);
+    let first = slot(&town.ask_as(0, 1, permit, FOREVER)).expect("it is in");
+    let second = slot(&town.ask_as(1, 2, permit, FOREVER)).expect("it is in");
+    assert_ne!(first, second);
+    assert_eq!(town.ask_as(0, 3, permit, FOREVER), []);
+    assert_eq!(town.ask_as(1, 4, permit, TRY), [(4, LockReply::Busy)]);
+    let told = town.leave(1, 2);
+    assert_eq!((slot(&told), entry(&told).map(|(call, _)| call)), (Some(second), Some(3)));
+    let told = town.request(0, 20, LockRequest::Evict { name: name().slot(first).unwrap() });
+    assert!(told.contains(&(1, LockReply::Lost)) && !told.contains(&(3, LockReply::Lost)));
+    assert_eq!(town.leave(0, 1), [(1_001, LockReply::Released)]);
+    assert_eq!(town.leave(0, 3), [(1_003, LockReply::Released)]);
+    let patience = Patience::For(Span::from_secs(3));
+    for call in [5, 6] {
+        assert!(slot(&town.ask_as(0, call, permit, FOREVER)).is_some());
+    }
+    assert_eq!(town.ask_as(1, 7, permit, patience), []);
+    assert_eq!(town.request(1, 8, LockRequest::Cancel { call: CallId(9) }), [(8, UNKNOWN)]);
+    assert!(town.pass(Span::from_secs(3)).contains(&(7, LockReply::TimedOut)));
+    assert_eq!(town.ask_as(1, 9, permit, FOREVER), []);
+    let told = town.request(1, 10, LockRequest::Cancel { call: CallId(9) });
+    assert_eq!(told, [(9, LockReply::Cancelled)]);
+    town.leave(0, 5);
+    town.leave(0, 6);
+    town.pass(TTL);
+    assert!(town.peers.iter().all(|(peer, _)| peer.is_idle()), "and nothing is kept");
+}
+
+#[test]
+fn permits_that_cannot_be_are_refused() {
+    let mut town = Town::new(1, 1, 9);
+    for of in [0, 65] {
+        let refusal = LockReply::Refused(Refusal::BadPermits { at_most: 64 });
+        assert_eq!(town.ask_as(0, 1, Mode::Permit { of }, TRY), [(1, refusal)]);
+    }
+    let name = Name::new(&"x".repeat(254)).unwrap();
+    let wish = Acquire { mode: Mode::Permit { of: 2 }, ..Acquire::exclusive(name, TTL, TRY) };
+    let refusal = LockReply::Refused(Refusal::NameTooLong);
+    assert_eq!(town.request(0, 1, LockRequest::Acquire(wish)), [(1, refusal)]);
+}
 
 #[test]
 fn a_lock_goes_from_user_to_user_without_a_message_and_with_the_next_token() {
@@ -266,7 +348,7 @@ fn more_calls_than_there_may_be_and_calls_that_are_under_way_are_refused() {
 fn who_asks_for_another_lease_waits_for_a_grant_of_its_own() {
     let mut town = Town::new(2, 9, 99);
     let (_, token) = entry(&town.ask(1, 1, FOREVER)).unwrap();
-    let wish = Acquire { name: name(), ttl: TTL / 2, patience: FOREVER };
+    let wish = Acquire::exclusive(name(), TTL / 2, FOREVER);
     town.request(1, 2, LockRequest::Acquire(wish));
     let (call, next) = entry(&town.leave(1, 1)).unwrap();
     assert_eq!((call, next), (2, token.plus(9)));
@@ -359,7 +441,7 @@ impl Seen {
     fn look(&mut self, told: &[(u64, LockReply)]) -> Result<(), TestCaseError> {
         for (call, reply) in told.iter().filter(|(call, _)| *call < 1_000) {
             match reply {
-                LockReply::Granted { token, deadline } => {
+                LockReply::Granted { token, deadline, .. } => {
                     prop_assert!(token.unwrap() > self.token, "tokens grow");
                     prop_assert!(self.answered.insert(*call), "{call} was answered twice");
                     prop_assert_eq!(self.inside, None);
@@ -395,7 +477,7 @@ proptest! {
                 Deed::Ask { ttl_s, patience } => {
                     let call = calls.len() as u64 + 1;
                     calls.push((peer, call));
-                    let wish = Acquire { name: name(), ttl: Span::from_secs(ttl_s), patience };
+                    let wish = Acquire::exclusive(name(), Span::from_secs(ttl_s), patience);
                     town.request(peer, call, LockRequest::Acquire(wish))
                 }
                 Deed::Leave(place) => {

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, Key, LocalTime,
-    LockReply, LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
-    Surroundings, Token, WallTime,
+    LockReply, LockRequest, Mode, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId,
+    Span, Surroundings, Token, WallTime,
 };
 use sigmalock_protocols::parts::{Hlc, Quorum};
 use sigmalock_protocols::sigma::message::{
@@ -120,7 +120,12 @@ fn replica() -> ReplicaId {
 fn ticket(client: u64) -> Ticket {
     let request =
         RequestId { client: PeerId(client), incarnation: Incarnation(1), call: CallId(1) };
-    Ticket { order: Hlc::from_raw(client), request }
+    Ticket { order: Hlc::from_raw(client), request, mode: mode(client) }
+}
+
+/// Those in their fifties and seventies read, all others write.
+fn mode(client: u64) -> Mode {
+    if matches!(client, 50..60 | 70..80) { Mode::Shared } else { Mode::Exclusive }
 }
 
 fn ask(client: u64) -> Ask {
@@ -469,7 +474,7 @@ fn a_client_refuses_what_it_cannot_do_and_says_what_it_can() {
     let mut peer = Peer::new(|config| config.limits.requests_max = 2);
     let mut ask = |id: u64, ttl: Span| {
         let name = Name::new("/a").unwrap();
-        let request = LockRequest::Acquire(Acquire { name, ttl, patience: Patience::Forever });
+        let request = LockRequest::Acquire(Acquire::exclusive(name, ttl, Patience::Forever));
         peer.give(Input::Request { id: CallId(id), request }).into_iter().find_map(|effect| {
             match effect {
                 Effect::Reply { reply: LockReply::Refused(refusal), .. } => Some(refusal),
@@ -487,9 +492,103 @@ fn a_client_refuses_what_it_cannot_do_and_says_what_it_can() {
     assert_eq!(ask(3, ttl), Some(Refusal::TooManyRequests { limit: 2 }));
 }
 
+#[test]
+fn readers_have_the_vote_together_and_who_leaves_takes_only_its_own_along() {
+    let mut host = Peer::new(|_| {});
+    let token = vote(&host.request(50)).1;
+    assert_eq!(vote(&host.request(51)).1, token, "they may show the same");
+    assert!(
+        matches!(host.request(60), Answer::Queued { owner: Some(o), ahead: 2, .. } if o == ticket(50))
+    );
+    assert!(host.release(50, used(token)).is_empty(), "one still reads");
+    let (to, message) = only(host.release(51, used(token)));
+    assert_eq!((to, vote(&answer(message)).1), (PeerId(60), token.next()));
+}
+
+#[test]
+fn a_writer_that_waits_stops_later_readers_but_not_earlier_ones() {
+    let mut host = Peer::new(|_| {});
+    let token = vote(&host.request(51)).1;
+    host.request(60);
+    assert!(matches!(host.request(70), Answer::Queued { ahead: 2, .. }));
+    host.request(71);
+    assert!(matches!(host.request(50), Answer::Yours { .. }), "it asked before the writer");
+    assert!(host.release(50, Spent::Nothing).is_empty());
+    assert_eq!(only(host.release(51, used(token))).0, PeerId(60));
+    let readers = host.release(60, Spent::Nothing);
+    assert_eq!(readers.iter().map(|(to, _)| to.0).collect::<Vec<_>>(), [70, 71], "both at once");
+}
+
+#[test]
+fn younger_readers_are_recalled_for_a_writer_each_of_them() {
+    let mut host = Peer::new(|_| {});
+    let grants = [70, 71].map(|reader| vote(&host.request(reader)).0);
+    let replies = host.hear(PeerId(60), Message::Request(ask(60)));
+    let recalled = |(to, message): &(PeerId, Message)| match message {
+        Message::Recall { grant, .. } => Some((to.0, *grant)),
+        _ => None,
+    };
+    let recalled: Vec<_> = replies.iter().filter_map(recalled).collect();
+    assert_eq!(recalled, [(70, grants[0]), (71, grants[1])]);
+    host.hear(PeerId(70), Message::Yield(ask(70), grants[0]));
+    let replies = host.hear(PeerId(71), Message::Yield(ask(71), grants[1]));
+    assert_eq!(replies[0].0, PeerId(60), "when the last has yielded");
+}
+
+#[test]
+fn tokens_of_readers_lie_between_those_of_the_writers_around_them() {
+    let mut host = Peer::new(|_| {});
+    let written = vote(&host.request(10)).1;
+    host.release(10, used(written));
+    let read = vote(&host.request(50)).1;
+    assert_eq!(read, written.next());
+    host.release(50, used(read));
+    assert_eq!(vote(&host.request(51)).1, read, "nobody has written since");
+    // Somebody has shown a higher one elsewhere.
+    host.release(52, used(read.plus(5)));
+    assert_eq!(vote(&host.request(53)).1, read.plus(5));
+    host.release(51, used(read));
+    host.release(53, Spent::Nothing);
+    assert_eq!(vote(&host.request(60)).1, read.plus(6));
+}
+
+#[test]
+fn each_reader_has_a_lease_of_its_own_and_the_vote_passes_on_with_the_last() {
+    let mut host = Peer::new(|_| {});
+    host.request(50);
+    host.wait(Span::from_secs(4));
+    host.request(51);
+    host.request(60);
+    assert!(sent(host.wait(Span::from_secs(6))).is_empty(), "one has lapsed");
+    assert_eq!(only(sent(host.wait(Span::from_secs(4)))).0, PeerId(60));
+}
+
+#[test]
+fn all_readers_survive_a_restart_with_the_disk() {
+    let mut disk = std::collections::BTreeMap::new();
+    let mut host = Peer::new(|config| config.durable = true);
+    for reader in [50, 51] {
+        let request = Message::Request(ask(reader));
+        for effect in host.give(Input::Receive { from: PeerId(reader), message: request }) {
+            if let Effect::Persist { key, value: Some(value) } = effect {
+                disk.insert(key, value);
+            }
+        }
+    }
+    disk.insert(sigmalock_protocols::sigma::DurableKey::Floor, Durable::Floor(Token(0)));
+    let birth = Birth::Recovered(disk.into_iter().collect());
+    let mut reborn = Peer::born(birth, |config| config.durable = true);
+    assert!(matches!(reborn.request(60), Answer::Queued { ahead: 2, .. }));
+    assert!(matches!(reborn.request(50), Answer::Yours { .. }));
+    reborn.release(50, Spent::Nothing);
+    assert_eq!(only(reborn.release(51, Spent::Nothing)).0, PeerId(60));
+}
+
 fn any_message() -> impl Strategy<Value = Message> {
-    let ticket = (0u64..4, 0u64..3, 0u64..3).prop_map(|(order, client, call)| Ticket {
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared)];
+    let ticket = (0u64..4, 0u64..3, 0u64..3, mode).prop_map(|(order, client, call, mode)| Ticket {
         order: Hlc::from_raw(order),
+        mode,
         request: RequestId {
             client: PeerId(client),
             incarnation: Incarnation(7),
@@ -572,7 +671,7 @@ proptest! {
         for id in 0..2 {
             let name = Name::new("/a").unwrap();
             let (ttl, patience) = (Span::from_secs(10), Patience::Forever);
-            let request = LockRequest::Acquire(Acquire { name, ttl, patience });
+            let request = LockRequest::Acquire(Acquire::exclusive(name, ttl, patience));
             peer.give(Input::Request { id: CallId(id), request });
         }
         for (from, message, pause_us) in inputs {
@@ -594,12 +693,12 @@ fn what_is_hosted_and_who_waits_can_be_looked_into() {
     peer.request(12);
     let name = replica().name;
     let report = only(peer.sigma.replicas(&Fixed, peer.now, &name));
-    assert_eq!(report.owner.map(|owner| owner.request), Some(ticket(11).request));
+    assert_eq!(report.owners[0].request, ticket(11).request);
     assert_eq!((report.waiters, report.waiting), (vec![ticket(12).request], 1));
-    let wish = Acquire { name: name.clone(), ttl: Span::from_secs(5), patience: Patience::Forever };
+    let wish = Acquire::exclusive(name.clone(), Span::from_secs(5), Patience::Forever);
     peer.give(Input::Request { id: CallId(3), request: LockRequest::Acquire(wish) });
     let local = peer.sigma.local(peer.now, &name);
-    assert_eq!((local.holder, local.waiters), (None, vec![CallId(3)]));
+    assert_eq!((local.holders, local.waiters), (vec![], vec![CallId(3)]));
     assert_eq!(local.votes.map(|votes| votes.unknown), Some(3));
     assert_eq!(peer.sigma.names(None, 9), std::slice::from_ref(&name));
     assert!(peer.sigma.names(Some(&name), 9).is_empty() && peer.sigma.names(None, 0).is_empty());

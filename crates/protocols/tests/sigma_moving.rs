@@ -2,8 +2,8 @@
 
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, HandedOver, Incarnation, Input, Key, LocalTime,
-    LockRequest, Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings, Token,
-    WallTime,
+    LockRequest, Mode, Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings,
+    Token, WallTime,
 };
 use sigmalock_protocols::parts::placement::key_of;
 use sigmalock_protocols::parts::{Hlc, Placement, Quorum};
@@ -129,7 +129,9 @@ fn replica() -> ReplicaId {
 }
 fn ticket(call: u64) -> Ticket {
     let request = RequestId { client: CLIENT, incarnation: Incarnation(9), call: CallId(call) };
-    Ticket { order: Hlc::from_raw(call), request }
+    // Calls from 50 on read.
+    let mode = if call < 50 { Mode::Exclusive } else { Mode::Shared };
+    Ticket { order: Hlc::from_raw(call), request, mode }
 }
 fn ask(call: u64) -> Ask {
     let sent = LocalTime::from_micros(77);
@@ -170,6 +172,25 @@ fn old_host() -> (Peer, GrantId, Peer, Box<HandOff>) {
     assert!(!says_handed_over(&sent), "not before all is acknowledged");
     let moved = hand_off(&sent);
     (old, given, new, moved)
+}
+
+#[test]
+fn the_votes_of_all_readers_move_and_those_of_two_hosts_go_together() {
+    let mut old = Peer::new(2);
+    let grants = [50, 51].map(|reader| grant(old.request(reader)));
+    let mut new = Peer::new(1);
+    new.sees(2);
+    old.sees(1);
+    let moved = hand_off(&old.hear(1, hello(&new, 1)));
+    assert_eq!(moved.owners.len(), 2);
+    new.hear(2, Message::HandOff(moved));
+    let good = |sent: Vec<(PeerId, Message)>| match &sent[..] {
+        [(_, Message::Renewed { renewals, .. })] => renewals.iter().all(|renewal| renewal.good),
+        other => panic!("not renewed: {other:?}"),
+    };
+    assert!(good(new.renew(50, grants[0])) && good(new.renew(51, grants[1])));
+    assert!(matches!(new.request(52), Some(Answer::Yours { .. })), "a third joins them");
+    assert!(matches!(new.request(1), Some(Answer::Queued { ahead: 3, .. })));
 }
 
 #[test]
@@ -311,7 +332,7 @@ fn a_queue_survives_a_restart_one_record_a_waiter() {
 fn a_client_follows_a_redirect_at_once_but_not_in_circles() {
     let mut client = Peer::new(9);
     client.sees(2);
-    let wish = Acquire { name: replica().name, ttl: TTL, patience: Patience::Forever };
+    let wish = Acquire::exclusive(replica().name, TTL, Patience::Forever);
     let sent = client.give(Input::Request { id: CallId(1), request: LockRequest::Acquire(wish) });
     let Some(Message::Request(asked)) = sent.into_iter().find_map(|(to, message)| {
         let about = matches!(&message, Message::Request(ask) if ask.replica == replica());

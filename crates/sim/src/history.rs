@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{Mode, Name, PeerId, RequestId, Span, Token};
 
 /// True time of the simulated world, in microseconds since its beginning. No peer can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -41,6 +41,8 @@ pub enum What {
         request: RequestId,
         /// The lock.
         name: Name,
+        /// In what company it wants it.
+        mode: Mode,
         /// Whether it waits for ever.
         forever: bool,
         /// If it waits for a time: the true instant at which its own clock shows the end of it.
@@ -54,6 +56,8 @@ pub enum What {
         token: Option<Token>,
         /// The true instant at which the client's own clock shows its deadline.
         until: TrueTime,
+        /// Which of a semaphore's permits it has.
+        slot: Option<u16>,
     },
     /// Its deadline moved.
     Extended {
@@ -68,9 +72,9 @@ pub enum What {
     Released(RequestId),
     /// It ended without the lock: busy, timed out, cancelled or refused.
     Ended(RequestId, Ending),
-    /// It wrote to the fenced register that the lock protects.
+    /// It wrote to the fenced register that the lock protects; or read it, if it only shares the lock.
     Wrote {
-        /// The request under which it wrote.
+        /// The request under which it did.
         request: RequestId,
         /// The token it showed.
         token: Token,

@@ -37,6 +37,28 @@ impl Mutant {
         matches!(self, Self::Agent(_) | Self::Sigma(sigma::Mutant::OverlapsBlocks))
     }
 
+    /// Whether there must be readers for it to show.
+    #[must_use]
+    pub const fn needs_modes(self) -> bool {
+        use sigma::Mutant;
+        matches!(
+            self,
+            Self::Sigma(
+                Mutant::LetsReadersPass
+                    | Mutant::LetsWritersJoinReaders
+                    | Mutant::KeepsReadersApart
+                    | Mutant::FreesAllReaders
+                    | Mutant::ReadsUnderTheWritersToken
+                    | Mutant::ForgetsReaders
+                    | Mutant::HandsOffOneReader
+            ) | Self::Agent(
+                agent::Mutant::AsksForOneSlot
+                    | agent::Mutant::MakesUpASlot
+                    | agent::Mutant::KeepsEverySlot
+            )
+        )
+    }
+
     pub(crate) const fn of_sigma(self) -> Option<sigma::Mutant> {
         match self {
             Self::Sigma(mutant) => Some(mutant),

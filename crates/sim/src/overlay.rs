@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sigmalock_core::{Input, Key, LocalTime, PeerId, Span};
+use sigmalock_core::{Input, Key, LocalTime, Name, PeerId, ReplicaId, Span};
 use sigmalock_protocols::parts::Placement;
 
 use crate::faults::Cut;
@@ -30,6 +30,8 @@ pub struct Open {
     pub linger: Span,
     /// The longest lease.
     pub lease_max: Span,
+    /// If votes weigh zones of the key space: in how many cells it is measured.
+    pub cells: Option<u16>,
 }
 
 impl Open {
@@ -88,6 +90,24 @@ fn key_of(seed: u64, id: PeerId) -> Key {
     Key(key)
 }
 
+/// How many cells of the key space each of these peers owns.
+pub(crate) fn zones_of(seed: u64, peers: &[PeerId], cells: u16) -> BTreeMap<PeerId, u16> {
+    let mut zones = BTreeMap::new();
+    let Some((first, others)) = peers.split_first() else { return zones };
+    let nothing = Span::ZERO;
+    let view = Placement::new(*first, key_of(seed, *first), true, nothing, nothing);
+    let mut view = view.by_zone(cells);
+    for peer in others {
+        view.up(*peer, key_of(seed, *peer), true, LocalTime::MIN);
+    }
+    let Ok(name) = Name::new("/zones") else { return zones };
+    for index in 0..cells {
+        let owner = view.host_of(&ReplicaId { name: name.clone(), index });
+        *zones.entry(owner.unwrap_or(*first)).or_default() += 1;
+    }
+    zones
+}
+
 impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// A peer is about to begin a life: it knows who is in the swarm, from its address book or from who it
     /// joins through, and sees nobody yet.
@@ -100,6 +120,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let settle = overlay.open.settle();
         let mut placement =
             Placement::new(me, key_of(seed, me), hosts, overlay.open.lease_max, settle);
+        if let Some(cells) = overlay.open.cells {
+            placement = placement.by_zone(cells);
+        }
         for id in overlay.members.iter().map(|member| roster.id(*member)) {
             placement.expect(id, key_of(seed, id), true, now);
         }

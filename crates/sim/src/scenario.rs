@@ -29,10 +29,10 @@
 //! With agents, who asks again before it has left does so for another of its users: `anna (2)` is the user
 //! that made anna's second call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use sigmalock_core::{Name, Patience, PeerId, RequestId, Span};
+use sigmalock_core::{Mode, Name, Patience, PeerId, RequestId, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
@@ -154,6 +154,7 @@ impl Scenario {
         let mut teller = Teller {
             cast: &self.cast,
             several_users: self.subject.entries_per_grant.is_some(),
+            words: Words::default(),
             lines: Vec::new(),
         };
         let outcome = self.subject.run_watched(&self.config, &mut oracles, &mut teller);
@@ -270,6 +271,7 @@ fn errand(words: &[&str]) -> Result<Errand, String> {
             "ttl" => errand.ttl = length()?,
             "waits" => errand.patience = Patience::For(length()?),
             "tries" => errand.patience = Patience::Try,
+            "to-read" => errand.mode = Mode::Shared,
             "overstays" => errand.overstay = Some(length()?),
             _ => return Err(format!("`{word}` says nothing about a request")),
         }
@@ -290,6 +292,7 @@ struct Teller<'a> {
     cast: &'a Cast,
     /// Whether it takes more than the peer to say who somebody is.
     several_users: bool,
+    words: Words,
     lines: Vec<String>,
 }
 
@@ -329,44 +332,60 @@ impl Watch for Teller<'_> {
             name if several_users => format!("{name} ({})", request.call.0),
             name => name,
         };
-        let Some(text) = tell(&record.what, &who) else { return };
+        let Some(text) = self.words.tell(&record.what, &who) else { return };
         self.line(record.at, format_args!("▶ {text}"));
     }
 }
 
-/// What happened, in words, if it is of interest to clients.
-pub(crate) fn tell(what: &What, who: &dyn Fn(&RequestId) -> String) -> Option<String> {
-    Some(match what {
-        What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
-        What::Granted { request, token: Some(token), until } => {
-            let until = Span::from_micros(until.0);
-            format!("{} is inside with token {token}, until {until}", who(request))
-        }
-        What::Granted { request, token: None, until } => {
-            format!("{} is inside, until {}", who(request), Span::from_micros(until.0))
-        }
-        What::Extended { request, until } => {
-            format!("{} may stay until {}", who(request), Span::from_micros(until.0))
-        }
-        What::Lost(request) => format!("{} has lost the lock", who(request)),
-        What::Released(request) => format!("{} leaves", who(request)),
-        What::Ended(request, ending) => {
-            let why = match ending {
-                Ending::Busy => "finds it busy",
-                Ending::TimedOut => "has waited long enough",
-                Ending::Cancelled => "no longer wants it",
-                Ending::Refused => "is refused",
-            };
-            format!("{} {why}", who(request))
-        }
-        What::Wrote { request, token, accepted } => {
-            let verdict = if *accepted { "accepted" } else { "REFUSED" };
-            format!("{} writes with token {token}: {verdict}", who(request))
-        }
-        What::Crashed(_)
-        | What::Started(_)
-        | What::FellAsleep(_)
-        | What::Woke(_)
-        | What::Healed => return None,
-    })
+/// Finds words for what happens.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    /// Requests that only read.
+    readers: BTreeSet<RequestId>,
+}
+
+impl Words {
+    /// What happened, if it is of interest to clients.
+    pub(crate) fn tell(
+        &mut self, what: &What, who: &dyn Fn(&RequestId) -> String,
+    ) -> Option<String> {
+        Some(match what {
+            What::Asked { request, name, mode: Mode::Shared, .. } => {
+                self.readers.insert(*request);
+                format!("{} asks to read {name}", who(request))
+            }
+            What::Asked { request, name, .. } => format!("{} asks for {name}", who(request)),
+            What::Granted { request, token: Some(token), until, .. } => {
+                let until = Span::from_micros(until.0);
+                format!("{} is inside with token {token}, until {until}", who(request))
+            }
+            What::Granted { request, token: None, until, .. } => {
+                format!("{} is inside, until {}", who(request), Span::from_micros(until.0))
+            }
+            What::Extended { request, until } => {
+                format!("{} may stay until {}", who(request), Span::from_micros(until.0))
+            }
+            What::Lost(request) => format!("{} has lost the lock", who(request)),
+            What::Released(request) => format!("{} leaves", who(request)),
+            What::Ended(request, ending) => {
+                let why = match ending {
+                    Ending::Busy => "finds it busy",
+                    Ending::TimedOut => "has waited long enough",
+                    Ending::Cancelled => "no longer wants it",
+                    Ending::Refused => "is refused",
+                };
+                format!("{} {why}", who(request))
+            }
+            What::Wrote { request, token, accepted } => {
+                let verdict = if *accepted { "accepted" } else { "REFUSED" };
+                let does = if self.readers.contains(request) { "reads" } else { "writes" };
+                format!("{} {does} with token {token}: {verdict}", who(request))
+            }
+            What::Crashed(_)
+            | What::Started(_)
+            | What::FellAsleep(_)
+            | What::Woke(_)
+            | What::Healed => return None,
+        })
+    }
 }

@@ -151,7 +151,8 @@ impl Subject {
                 let hosts = config.roster().hosts as u64;
                 let make = |me: PeerId| {
                     let client_only = me.0 >= hosts;
-                    Sigma::new(me, sigma::Config { client_only, ..sigma.clone() })
+                    let compromised = config.compromised.contains(&me);
+                    Sigma::new(me, sigma::Config { client_only, compromised, ..sigma.clone() })
                 };
                 self.run_as(config, make, oracles, watch)
             }

@@ -2,8 +2,10 @@
 
 mod crowd;
 
+use std::collections::BTreeMap;
+
 use sigmalock_core::{
-    Acquire, CallId, Input, LockReply, LockRequest, Name, Patience, RequestId, Span, Token,
+    Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, RequestId, Span, Token,
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
@@ -23,7 +25,17 @@ pub(crate) struct User {
     epoch: u32,
     session: Option<Session>,
     /// The last token it was given, for which lock: scripts may write with it whenever they like.
-    last: Option<(RequestId, usize, Token)>,
+    last: Option<Pass>,
+}
+
+/// A token, and what it lets its holder do.
+#[derive(Debug, Clone, Copy)]
+struct Pass {
+    request: RequestId,
+    name: usize,
+    mode: Mode,
+    token: Token,
+    slot: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -38,9 +50,9 @@ struct Session {
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Waiting,
-    Inside(Option<Token>),
+    Inside(Option<(Token, Option<u16>)>),
     /// Told that the lock is lost, and still inside.
-    Overstaying(Option<Token>),
+    Overstaying(Option<(Token, Option<u16>)>),
 }
 
 /// A user's next deed.
@@ -70,7 +82,8 @@ pub(crate) struct Users {
     /// Users of an open workload that have nothing to do.
     idle: Vec<u32>,
     names: Vec<Name>,
-    registers: Vec<FencedRegister>,
+    /// One for each lock, and for each slot of a semaphore.
+    registers: BTreeMap<(usize, Option<u16>), FencedRegister>,
     register_checks: bool,
     rng: Rng,
     /// Sessions under way, and requests still to be made after the heal.
@@ -84,7 +97,7 @@ impl Users {
         Self {
             list: Vec::new(),
             idle: Vec::new(),
-            registers: vec![FencedRegister::new(config.register_checks); names.len()],
+            registers: BTreeMap::new(),
             register_checks: config.register_checks,
             names,
             rng: Rng::split(config.seed, 0x7573_6572),
@@ -102,7 +115,6 @@ impl Users {
         let place = self.names.iter().position(|known| known == name);
         place.unwrap_or_else(|| {
             self.names.push(name.clone());
-            self.registers.push(FencedRegister::new(self.register_checks));
             self.names.len() - 1
         })
     }
@@ -176,14 +188,15 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Patience::For(span) => Some(clock.when(clock.read(self.now) + span)),
             Patience::Try | Patience::Forever => None,
         };
-        self.record(What::Asked { request, name: name.clone(), forever, until });
+        self.record(What::Asked { request, name: name.clone(), mode: errand.mode, forever, until });
         if let Some(after) = errand.cancel_after {
             self.schedule(user, after, Deed::Cancel);
         }
         if let Some(after) = errand.sleep_after {
             self.schedule(user, after, Deed::Sleep);
         }
-        let acquire = Acquire { name, ttl: errand.ttl, patience: errand.patience };
+        let acquire =
+            Acquire { name, mode: errand.mode, ttl: errand.ttl, patience: errand.patience };
         self.request(index, call, LockRequest::Acquire(acquire));
     }
 
@@ -221,11 +234,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let request = RequestId { client, incarnation, call };
         let user = whose.map(|(_, user)| *user);
         match (reply, user) {
-            (LockReply::Granted { token, deadline }, _) => {
+            (LockReply::Granted { token, deadline, slot }, _) => {
                 let until = until(deadline);
-                self.record(What::Granted { request, token, until });
+                self.record(What::Granted { request, token, until, slot });
                 if let Some(user) = user {
-                    self.enter(user, token);
+                    self.enter(user, token, slot);
                 }
             }
             (LockReply::Extended { deadline }, _) => {
@@ -248,9 +261,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    fn enter(&mut self, user: u32, token: Option<Token>) {
+    fn enter(&mut self, user: u32, token: Option<Token>, slot: Option<u16>) {
         let Some(session) = &mut self.users.list[user as usize].session else { return };
-        session.phase = Phase::Inside(token);
+        session.phase = Phase::Inside(token.map(|token| (token, slot)));
         let errand = session.errand;
         let waited = self.now.since(session.asked);
         self.entries += 1;
@@ -270,20 +283,29 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    /// Writes to the fenced register, if the lock came with a token.
+    /// Writes to the fenced register, or reads it, if the lock came with a token.
     fn write(&mut self, user: u32) {
         let user = &mut self.users.list[user as usize];
         let Some(session) = &user.session else { return };
-        if let Phase::Inside(Some(token)) | Phase::Overstaying(Some(token)) = session.phase {
-            let last = Some((session.request, session.name, token));
+        if let Phase::Inside(Some((token, slot))) | Phase::Overstaying(Some((token, slot))) =
+            session.phase
+        {
+            let Session { request, name, errand, .. } = *session;
+            let last = Some(Pass { request, name, mode: errand.mode, token, slot });
             user.last = last;
             self.write_again(last);
         }
     }
 
-    fn write_again(&mut self, last: Option<(RequestId, usize, Token)>) {
-        if let Some((request, name, token)) = last {
-            let accepted = self.users.registers[name].write(token, request);
+    fn write_again(&mut self, last: Option<Pass>) {
+        if let Some(Pass { request, name, mode, token, slot }) = last {
+            let checks = self.users.register_checks;
+            let register = self.users.registers.entry((name, slot));
+            let register = register.or_insert_with(|| FencedRegister::new(checks));
+            let accepted = match mode {
+                Mode::Exclusive | Mode::Permit { .. } => register.write(token, request),
+                Mode::Shared => register.read(token),
+            };
             self.record(What::Wrote { request, token, accepted });
         }
     }

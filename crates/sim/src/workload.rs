@@ -1,6 +1,6 @@
 //! What clients want: who asks for which lock when, and what they do with it.
 
-use sigmalock_core::{Name, Patience, Span};
+use sigmalock_core::{Mode, Name, Patience, Span};
 
 use crate::rng::Rng;
 
@@ -122,6 +122,10 @@ pub struct Workload {
     pub clients_per_peer: usize,
     /// The leases they ask for.
     pub ttl: Length,
+    /// How many of them only want to read, and may be inside together.
+    pub readers: f64,
+    /// If the locks are semaphores: how many permits each has. Only agents know them.
+    pub permits: Option<u16>,
     /// How long they stay inside.
     pub inside: Length,
     /// How long they wait.
@@ -152,6 +156,8 @@ impl Workload {
             clients_on_hosts: false,
             clients_per_peer: 1,
             ttl: Length::Constant(Span::from_secs(10)),
+            readers: 0.0,
+            permits: None,
             inside: Length::ZERO,
             patience: PatienceMix::FOREVER,
             cancel: Habit::NEVER,
@@ -169,6 +175,12 @@ impl Workload {
         let patience = if kind { Patience::Forever } else { self.patience.draw(rng) };
         let mut errand = Errand::new(self.ttl.draw(rng), patience);
         errand.inside = Some(self.inside.draw(rng));
+        if self.readers > 0.0 && rng.chance(self.readers) {
+            errand.mode = Mode::Shared;
+        }
+        if let Some(of) = self.permits {
+            errand.mode = Mode::Permit { of };
+        }
         if !kind {
             errand.cancel_after = self.cancel.draw(rng);
             errand.overstay = self.overstay.draw(rng);
@@ -183,6 +195,8 @@ impl Workload {
 /// What one request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errand {
+    /// In what company it wants the lock.
+    pub mode: Mode,
     /// The lease it asks for.
     pub ttl: Span,
     /// How long it waits.
@@ -206,6 +220,7 @@ impl Errand {
     #[must_use]
     pub const fn new(ttl: Span, patience: Patience) -> Self {
         Self {
+            mode: Mode::Exclusive,
             ttl,
             patience,
             inside: None,

@@ -117,7 +117,7 @@ impl Protocol for Toy {
             }
             Input::Request { id, request: LockRequest::Acquire(_) } => {
                 let deadline = cx.now() + ms(10_000);
-                cx.reply(id, LockReply::Granted { token: None, deadline });
+                cx.reply(id, LockReply::Granted { token: None, deadline, slot: None });
             }
             Input::PeerDown(peer) => self.tell(cx, format!("{peer} is down")),
             Input::PeerUp(peer) => self.tell(cx, format!("{peer} is up")),

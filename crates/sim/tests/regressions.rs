@@ -33,7 +33,15 @@ fn what_once_failed_does_not_fail_again() {
     for (membership, (n, m), seed, what) in SEEDS {
         let quorum = Some(Quorum::new(n, m).unwrap());
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
+        let victim = Victim {
+            protocol,
+            variant,
+            mutant: None,
+            agents: false,
+            modes: false,
+            quorum,
+            membership,
+        };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }

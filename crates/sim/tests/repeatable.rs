@@ -8,7 +8,15 @@ use sigmalock_sim::subject::Subject;
 
 fn victim(protocol: ProtocolName) -> Victim {
     let (variant, membership) = (Variant::Shipped, Membership::Fixed);
-    Victim { protocol, variant, mutant: None, agents: false, quorum: None, membership }
+    Victim {
+        protocol,
+        variant,
+        mutant: None,
+        agents: false,
+        modes: false,
+        quorum: None,
+        membership,
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sigmalock_core::PeerId;
+use sigmalock_core::{Mode, PeerId};
 use sigmalock_node::Role;
 use sigmalock_node::report::{
     CounterReport, Holder, LockReport, LockSummary, PeerReport, ReplicaView, StatusReport, Waiter,
@@ -16,13 +16,14 @@ pub(super) fn lock(report: LockReport) -> v1::Lock {
         name: report.name.to_string(),
         replicas_total: count(report.n),
         quorum: count(report.m),
-        holder: report.holder.map(holder),
+        holder: report.holders.first().cloned().map(holder),
         replicas: report.replicas.iter().map(replica).collect(),
         waiters: report.queue.into_iter().map(waiter).collect(),
         waiting: count(report.waiting),
         token,
         asked: count(report.asked),
         answered: count(report.answered),
+        holders: report.holders.into_iter().map(holder).collect(),
     }
 }
 
@@ -34,6 +35,15 @@ fn holder(holder: Holder) -> v1::Holder {
         votes: count(holder.votes),
         held_for_ms: millis(holder.held_for),
         ends_in_ms: millis(holder.ends_in),
+        mode: mode(holder.mode).into(),
+    }
+}
+
+fn mode(mode: Mode) -> v1::Mode {
+    match mode {
+        Mode::Exclusive => v1::Mode::Exclusive,
+        Mode::Shared => v1::Mode::Shared,
+        Mode::Permit { .. } => v1::Mode::Permit,
     }
 }
 
@@ -51,7 +61,8 @@ fn replica(replica: &ReplicaView) -> v1::Replica {
         index: u32::from(replica.index) + 1,
         host: replica.host.map(|host| host.to_string()).unwrap_or_default(),
         answered: replica.answered,
-        owner: replica.owner.map(|owner| owner.to_string()).unwrap_or_default(),
+        owner: replica.owners.first().map(ToString::to_string).unwrap_or_default(),
+        owners: count(replica.owners.len()),
         held_for_ms: millis(replica.held_for),
         ends_in_ms: millis(replica.ends_in),
         waiting: replica.waiting,
@@ -64,6 +75,7 @@ pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
     v1::LockSummary {
         name: summary.name.to_string(),
         held: summary.held,
+        holders: summary.holders,
         peer: summary.peer.map(|peer| peer.to_string()).unwrap_or_default(),
         label: summary.label.unwrap_or_default(),
         token: summary.token.0,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use sigmalock_core::{Acquire, LockReply, Name, Patience, Refusal, Span};
+use sigmalock_core::{Acquire, LockReply, Mode, Name, Patience, Refusal, Span};
 use sigmalock_node::{Session, clock};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
@@ -102,18 +102,18 @@ fn hear(session: &Session, request: SessionRequest) -> Result<(), v1::Refused> {
 
 fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused> {
     let call = acquire.call;
-    match v1::Mode::try_from(acquire.mode) {
-        Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => {}
-        Ok(v1::Mode::Shared) => {
-            let text = "shared locks are not there yet: ask for an exclusive one";
-            return Err(refused(call, RefusalCode::BadMode, text));
+    let mode = match v1::Mode::try_from(acquire.mode) {
+        Ok(v1::Mode::Unspecified | v1::Mode::Exclusive) => Mode::Exclusive,
+        Ok(v1::Mode::Shared) => Mode::Shared,
+        Ok(v1::Mode::Permit) => {
+            Mode::Permit { of: u16::try_from(acquire.permits).unwrap_or(u16::MAX) }
         }
         Err(_) => {
             let text =
                 format!("this peer knows no mode {}; ask for an exclusive lock", acquire.mode);
             return Err(refused(call, RefusalCode::BadMode, text));
         }
-    }
+    };
     let name = Name::new(&acquire.name)
         .map_err(|error| refused(call, RefusalCode::BadName, error.to_string()))?;
     let ttl = match acquire.ttl_ms {
@@ -125,7 +125,7 @@ fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused
         Some(v1::acquire::Patience::WaitMs(ms)) => Patience::For(Span::from_millis(ms)),
         Some(v1::acquire::Patience::Forever(_)) | None => Patience::Forever,
     };
-    Ok(Acquire { name, ttl, patience })
+    Ok(Acquire { name, mode, ttl, patience })
 }
 
 fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused {
@@ -134,7 +134,8 @@ fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused
 
 fn say(call: u64, reply: LockReply) -> Say {
     match reply {
-        LockReply::Granted { token, deadline } => Say::Granted(v1::Granted {
+        LockReply::Granted { token, deadline, slot } => Say::Granted(v1::Granted {
+            slot: slot.map(u32::from),
             call,
             token: token.map_or(0, |token| token.0),
             deadline_boottime_us: deadline.as_micros(),
@@ -163,6 +164,8 @@ fn code(refusal: Refusal) -> RefusalCode {
     match refusal {
         Refusal::TtlTooShort { .. } | Refusal::TtlTooLong { .. } => RefusalCode::BadTtl,
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
+        Refusal::NoSuchMode { .. } | Refusal::BadPermits { .. } => RefusalCode::BadMode,
+        Refusal::NameTooLong => RefusalCode::BadName,
         Refusal::UnknownCall => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }

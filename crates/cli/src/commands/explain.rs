@@ -47,6 +47,7 @@ impl Explain {
 fn explain(lock: &report::Lock) -> String {
     let mut text = String::new();
     holder(lock, &mut text);
+    readers(lock, &mut text);
     queue(lock, &mut text);
     hosts(lock, &mut text);
     text
@@ -76,6 +77,14 @@ fn holder(lock: &report::Lock, text: &mut String) {
             lock.quorum
         ),
     };
+}
+
+/// Those who are inside with the first.
+fn readers(lock: &report::Lock, text: &mut String) {
+    let others: Vec<String> = lock.holders.iter().skip(1).map(who).collect();
+    if !others.is_empty() {
+        let _ = writeln!(text, "It is shared; inside, too: {}.", others.join(", "));
+    }
 }
 
 fn queue(lock: &report::Lock, text: &mut String) {

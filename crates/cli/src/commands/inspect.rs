@@ -62,6 +62,11 @@ fn head(lock: &report::Lock) -> String {
             )
         },
     );
+    let others = lock.holders.len().saturating_sub(1);
+    let holder = match others {
+        0 => holder,
+        _ => format!("{holder}; and {others} more, all reading"),
+    };
     let (name, waiting, token) = (&lock.name, lock.waiting, lock.token);
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
 }
@@ -96,7 +101,11 @@ fn replicas(lock: &report::Lock) -> Table<7> {
         table.row([
             replica.index.to_string(),
             replica.host.clone(),
-            if free { "-".to_owned() } else { replica.owner.clone() },
+            match replica.owners {
+                _ if free => "-".to_owned(),
+                0 | 1 => replica.owner.clone(),
+                owners => format!("{} and {} more", replica.owner, owners - 1),
+            },
             if free { "-".to_owned() } else { words::millis(replica.ends_in_ms) },
             replica.waiting.to_string(),
             replica.token.to_string(),

@@ -2,11 +2,9 @@
 
 use clap::Args;
 use serde_json::json;
-use sigmalock_core::Name;
 use tokio::io::AsyncReadExt;
 
-use crate::acquire::{Held, Wish};
-use crate::args;
+use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::outcome::{Failure, Verdict, after_help};
 use crate::process::signals::{ENDING, Signals, exit_code};
 use crate::process::supervise::Right;
@@ -14,15 +12,15 @@ use crate::reach::Peer;
 
 /// Holds a lock until stdin closes or a signal comes
 ///
-/// Prints the fencing token as soon as the lock is held, and `lost` if it is lost. What is read from
+/// Prints the fencing token (of several names, all tokens, with commas) as soon as the lock is held, and `lost` if it is lost. What is read from
 /// stdin does not matter, only that it ends. If no peer is running, your own is started in the
 /// background.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Lock {
-    /// The lock
-    #[arg(value_name = "NAME", value_parser = args::name)]
-    name: Name,
+    /// The lock; several, with commas between them, are held all or none
+    #[arg(value_name = "NAME[,NAME…]", value_parser = names)]
+    names: Names,
     #[command(flatten)]
     wish: Wish,
     #[command(flatten)]
@@ -34,7 +32,8 @@ pub(crate) struct Lock {
 
 const EXAMPLES: &str = "  \
   sigmalock lock /printer
-  sigmalock lock /printer --wait 1m --json";
+  sigmalock lock /printer --wait 1m --json
+  sigmalock lock /config --shared";
 
 impl Lock {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
@@ -46,14 +45,13 @@ impl Lock {
         let label = format!("lock ({})", std::process::id());
         let held = async {
             let client = self.peer.connect_or_start(&label, false).await?;
-            self.wish.acquire(&client, std::slice::from_ref(&self.name)).await
+            self.wish.acquire(&client, &self.names).await
         };
         let held = tokio::select! {
             held = held => held?,
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         };
-        let token = held.tokens()[0];
-        self.tell("held", &token.to_string(), Some(token))?;
+        self.tell("held", &joined(&held.tokens()), Some(&held))?;
         let verdict = tokio::select! {
             biased;
             () = held.lost() => return self.lost(),
@@ -69,15 +67,22 @@ impl Lock {
 
     fn lost(&self) -> anyhow::Result<Verdict> {
         self.tell("lost", "lost", None)?;
-        Err(Failure::lost(format!("{}: the lock was lost", self.name.as_str())).into())
+        Err(Failure::lost(format!("{}: the lock was lost", self.names.joined())).into())
     }
 
-    fn tell(&self, event: &str, words: &str, token: Option<u64>) -> anyhow::Result<()> {
-        if self.json {
-            super::print_json(&json!({"event": event, "name": self.name.as_str(), "token": token}))
-        } else {
-            super::print(&format!("{words}\n"))
+    fn tell(&self, event: &str, words: &str, held: Option<&Held>) -> anyhow::Result<()> {
+        if !self.json {
+            return super::print(&format!("{words}\n"));
         }
+        let tokens = held.map(Held::tokens).unwrap_or_default();
+        let slots = held.map(Held::slots).unwrap_or_default();
+        super::print_json(&json!({
+            "event": event,
+            "name": self.names.joined(),
+            "token": tokens.first(),
+            "tokens": tokens,
+            "slots": slots,
+        }))
     }
 }
 

@@ -60,6 +60,10 @@ fn print_table(locks: &[LockSummary]) -> anyhow::Result<()> {
             (true, "") => lock.peer.clone(),
             (true, label) => format!("{label} at {}", lock.peer),
         };
+        let who = match lock.holders {
+            0 | 1 => who,
+            holders => format!("{who} and {} more", holders - 1),
+        };
         table.row([
             lock.name.clone(),
             who,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::acquire::{Held, Names, Wish, names};
+use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help};
 use crate::process::group::{self, Group};
@@ -20,7 +20,7 @@ use crate::reach::Peer;
 ///
 /// Waits for the lock, runs the command, and gives the lock back. The command finds the name and the
 /// fencing token in SIGMALOCK_NAME and SIGMALOCK_TOKEN (several names: several tokens, with commas, in
-/// the order of SIGMALOCK_NAME). If the lock is lost, the command and all it started get SIGTERM and then
+/// the order of SIGMALOCK_NAME); with --permits, which permit it has, counted from 0, in SIGMALOCK_SLOT. If the lock is lost, the command and all it started get SIGTERM and then
 /// SIGKILL, before anybody else can be let in. If `run` itself is killed, so is the command.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
@@ -47,7 +47,9 @@ const EXAMPLES: &str = "  \
   sigmalock run /backup -- rsync -a /home /mnt/backup
   sigmalock run /deploy --wait 5m -- make deploy
   sigmalock run /cron/cleanup --try -- sh -c 'cleanup --token $SIGMALOCK_TOKEN'
-  sigmalock run /a,/b --ttl 5s -- ./move-from-a-to-b";
+  sigmalock run /a,/b --ttl 5s -- ./move-from-a-to-b
+  sigmalock run /config --shared -- ./read-it
+  sigmalock run /gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$SIGMALOCK_SLOT train'";
 
 impl Run {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
@@ -61,7 +63,7 @@ impl Run {
         let label = format!("run {} ({})", program.display(), std::process::id());
         let held = async {
             let client = self.peer.connect_or_start(&label, true).await?;
-            self.wish.acquire(&client, &self.names.0).await.map(|held| (client, held))
+            self.wish.acquire(&client, &self.names).await.map(|held| (client, held))
         };
         let (client, held) = tokio::select! {
             held = held => held?,
@@ -79,10 +81,12 @@ impl Run {
 
     async fn run_under(&self, held: Held, mut signals: Signals) -> anyhow::Result<Verdict> {
         let has_terminal = terminal::is_ours();
-        let tokens: Vec<String> = held.tokens().iter().map(u64::to_string).collect();
         let mut command: Command = group::command(&self.command, has_terminal)?;
         command.env("SIGMALOCK_NAME", self.names.joined());
-        command.env("SIGMALOCK_TOKEN", tokens.join(","));
+        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        if !held.slots().is_empty() {
+            command.env("SIGMALOCK_SLOT", joined(&held.slots()));
+        }
         let group = Group::spawn(&mut command)?;
         let mut supervisor = Supervisor::new(group, held, self.kill_grace, has_terminal);
         match supervisor.watch(&mut signals).await? {

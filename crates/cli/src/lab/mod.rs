@@ -8,6 +8,7 @@ mod sweep;
 mod torture;
 mod trace;
 mod victim;
+mod zones;
 
 use clap::Subcommand;
 
@@ -22,6 +23,7 @@ pub(crate) enum Lab {
     Compare(compare::Compare),
     Plan(plan::Plan),
     Trace(trace::TraceCommand),
+    Zones(zones::Zones),
 }
 
 impl Lab {
@@ -34,6 +36,7 @@ impl Lab {
             Self::Compare(compare) => compare.run(),
             Self::Plan(plan) => plan.run(),
             Self::Trace(trace) => trace.run(),
+            Self::Zones(zones) => zones.run(),
         }
     }
 }

@@ -45,6 +45,7 @@ const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --seeds 0..10000
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
   sigmalock lab torture --protocol sigma --agents --seeds 0..1000
+  sigmalock lab torture --protocol sigma --modes --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
@@ -52,6 +53,9 @@ impl Torture {
         let mut protocols = Protocols::list(&self.protocol);
         // Of all protocols, those that can.
         if self.victim.membership == Membership::Open && protocols.contains(&ProtocolName::Sigma) {
+            protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
+        }
+        if self.victim.modes && protocols.contains(&ProtocolName::Sigma) {
             protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
         }
         let victim = |protocol| self.victim.victim(protocol, &self.runs.replicas);
@@ -156,6 +160,7 @@ enum Line<'a> {
         variant: &'a str,
         mutant: Option<&'a str>,
         agents: bool,
+        modes: bool,
         seed: u64,
         replay: &'a str,
         violations: Vec<Objection<'a>>,
@@ -165,6 +170,7 @@ enum Line<'a> {
         variant: &'a str,
         mutant: Option<&'a str>,
         agents: bool,
+        modes: bool,
         n: Option<usize>,
         m: Option<usize>,
         seeds: u64,
@@ -188,7 +194,7 @@ struct Objection<'a> {
 fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
     let mutant = victim.mutant.map(|mutant| mutant.as_str());
-    let agents = victim.has_agents();
+    let (agents, modes) = (victim.has_agents(), victim.has_modes());
     for Failure { seed, replay, violations, .. } in &report.failures {
         let violations = violations.iter().map(|v| Objection {
             oracle: v.oracle,
@@ -196,8 +202,16 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
             sentence: &v.sentence,
         });
         let violations = violations.collect();
-        let line =
-            Line::Violation { protocol, variant, mutant, agents, seed: *seed, replay, violations };
+        let line = Line::Violation {
+            protocol,
+            variant,
+            mutant,
+            agents,
+            modes,
+            seed: *seed,
+            replay,
+            violations,
+        };
         writeln!(out, "{}", serde_json::to_string(&line)?)?;
     }
     let line = Line::Summary {
@@ -205,6 +219,7 @@ fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> a
         variant,
         mutant,
         agents,
+        modes,
         n: victim.quorum.map(Quorum::n),
         m: victim.quorum.map(Quorum::m),
         seeds: report.seeds,

@@ -22,6 +22,9 @@ pub(crate) struct VictimFlags {
     /// Give every peer an agent and several users, for whom it is one contender in the swarm
     #[arg(long)]
     agents: bool,
+    /// Let some users only read, who may be inside together (sigma only)
+    #[arg(long)]
+    pub(crate) modes: bool,
 }
 
 impl VictimFlags {
@@ -29,13 +32,18 @@ impl VictimFlags {
         &self, protocol: ProtocolName, replicas: &Replicas,
     ) -> Result<Victim, BadParameters> {
         let quorum = replicas.quorum()?;
-        let (variant, membership, agents) = (self.variant, self.membership, self.agents);
-        let moves = protocol == ProtocolName::Sigma && variant == Variant::Shipped;
-        if membership == Membership::Open && !moves {
+        let (variant, membership) = (self.variant, self.membership);
+        let (mutant, agents, modes) = (None, self.agents, self.modes);
+        let shipped_sigma = protocol == ProtocolName::Sigma && variant == Variant::Shipped;
+        if membership == Membership::Open && !shipped_sigma {
             let why = "--membership open: only the shipped sigma lets hosting move";
             return Err(BadParameters(why.to_owned()));
         }
-        let mut victim = Victim { protocol, variant, mutant: None, agents, quorum, membership };
+        if modes && !shipped_sigma {
+            let why = "--modes: only the shipped sigma has readers";
+            return Err(BadParameters(why.to_owned()));
+        }
+        let mut victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);

@@ -9,6 +9,7 @@ mod fleet;
 mod intruders;
 mod lan;
 mod load;
+mod modes;
 mod moves;
 mod soak;
 mod witness;

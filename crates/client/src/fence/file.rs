@@ -1,6 +1,6 @@
 //! Marks in a file.
 //!
-//! A line per name: token, tab, name, tab, holder. The file is replaced as a whole, so that it is never half
+//! A line per name: token, tab, name, tab, holder; if there were readers, tab, the highest of their tokens. The file is replaced as a whole, so that it is never half
 //! written; a second file beside it is locked meanwhile, and stays.
 
 use std::collections::BTreeMap;
@@ -48,8 +48,9 @@ impl FileStore {
     /// On disk, under its name, before this returns.
     fn write(&self, marks: &BTreeMap<String, Mark>) -> io::Result<()> {
         let mut text = String::new();
-        for (name, Mark { token, holder }) in marks {
-            let _ = writeln!(text, "{token}\t{name}\t{holder}");
+        for (name, Mark { token, holder, read }) in marks {
+            let _ = write!(text, "{token}\t{name}\t{holder}");
+            let _ = if *read == 0 { writeln!(text) } else { writeln!(text, "\t{read}") };
         }
         let draft = self.beside(".new");
         let mut file = File::create(&draft)?;
@@ -69,9 +70,11 @@ fn parse(text: &str) -> io::Result<BTreeMap<String, Mark>> {
     let mark = |(number, line): (usize, &str)| {
         let mut fields = line.split('\t');
         let token = fields.next().and_then(|token| token.parse().ok());
-        match (token, fields.next(), fields.next(), fields.next()) {
-            (Some(token), Some(name), Some(holder), None) => {
-                Ok((name.to_owned(), Mark { token, holder: holder.to_owned() }))
+        let (name, holder) = (fields.next(), fields.next());
+        let read = fields.next().map_or(Ok(0), str::parse);
+        match (token, name, holder, read, fields.next()) {
+            (Some(token), Some(name), Some(holder), Ok(read), None) => {
+                Ok((name.to_owned(), Mark { token, holder: holder.to_owned(), read }))
             }
             _ => Err(bad(number)),
         }

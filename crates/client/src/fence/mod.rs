@@ -14,6 +14,20 @@
 //! assert!(matches!(fence.check("/db", 7, "alice"), Err(FenceError::Stale { .. })));
 //! ```
 //!
+//! Readers ([`crate::Lock::shared`]) have tokens, too: higher than those of all writers before, lower than
+//! those of all after, among each other in any order. So a reader is refused once a later writer has been
+//! here, and a writer once a later reader has: what that one read must not change under it.
+//!
+//! ```
+//! # use sigmalock::fence::{Fence, FenceError};
+//! let fence = Fence::in_memory();
+//! assert!(fence.check("/db", 7, "alice").is_ok());
+//! assert!(fence.check_shared("/db", 9).is_ok() && fence.check_shared("/db", 8).is_ok());
+//! assert!(matches!(fence.check("/db", 7, "alice"), Err(FenceError::Stale { .. })));
+//! assert!(fence.check("/db", 10, "bob").is_ok());
+//! assert!(matches!(fence.check_shared("/db", 9), Err(FenceError::Stale { .. })));
+//! ```
+//!
 //! The check and what it protects must be one step: between them, a newer holder could come. Use
 //! [`Fence::admit`] where the resource is in reach of this process, and a transaction or a conditional write
 //! where it is not; `docs/fencing.md` has recipes for PostgreSQL, files and object stores.
@@ -28,13 +42,15 @@ pub use memory::MemoryStore;
 /// let everybody in again.
 pub const MARKS_MAX: usize = 1 << 16;
 
-/// The highest token that was shown for a name, and by whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The highest token that a writer showed for a name, and who that was; and the highest of readers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mark {
-    /// The token.
+    /// The writer's token; 0: there was none.
     pub token: u64,
     /// Who showed it: [`crate::Guard::holder_id`].
     pub holder: String,
+    /// The highest token of a reader; 0: there was none.
+    pub read: u64,
 }
 
 /// Why somebody is not let in. Nothing was done.
@@ -123,17 +139,47 @@ impl<S: FenceStore> Fence<S> {
     ) -> Result<T, FenceError> {
         self.store.update(name, |seen| judge(seen, token, holder), action)
     }
+
+    /// [`Fence::check`] for a reader.
+    ///
+    /// # Errors
+    /// See [`FenceError`].
+    pub fn check_shared(&self, name: &str, token: u64) -> Result<(), FenceError> {
+        self.admit_shared(name, token, || ())
+    }
+
+    /// [`Fence::admit`] for a reader: does something if no later writer has been here.
+    ///
+    /// # Errors
+    /// See [`FenceError`]; nothing was done then.
+    pub fn admit_shared<T>(
+        &self, name: &str, token: u64, action: impl FnOnce() -> T,
+    ) -> Result<T, FenceError> {
+        self.store.update(name, |seen| judge_shared(seen, token), action)
+    }
 }
 
-/// The rule.
+/// The rule for writers: after all others.
 fn judge(seen: Option<&Mark>, token: u64, holder: &str) -> Result<Mark, FenceError> {
-    match seen {
-        Some(seen) if token < seen.token => {
-            Err(FenceError::Stale { shown: token, seen: seen.token })
-        }
-        Some(seen) if token == seen.token && holder != seen.holder => {
-            Err(FenceError::Foreign { token })
-        }
-        _ => Ok(Mark { token, holder: holder.to_owned() }),
+    let Some(seen) = seen else {
+        return Ok(Mark { token, holder: holder.to_owned(), read: 0 });
+    };
+    let highest = seen.token.max(seen.read);
+    if token < highest {
+        Err(FenceError::Stale { shown: token, seen: highest })
+    } else if token == seen.read || (token == seen.token && holder != seen.holder) {
+        Err(FenceError::Foreign { token })
+    } else {
+        Ok(Mark { token, holder: holder.to_owned(), read: seen.read })
+    }
+}
+
+/// The rule for readers: after all writers.
+fn judge_shared(seen: Option<&Mark>, token: u64) -> Result<Mark, FenceError> {
+    let seen = seen.cloned().unwrap_or_default();
+    match token {
+        _ if token < seen.token => Err(FenceError::Stale { shown: token, seen: seen.token }),
+        _ if token == seen.token => Err(FenceError::Foreign { token }),
+        _ => Ok(Mark { read: seen.read.max(token), ..seen }),
     }
 }

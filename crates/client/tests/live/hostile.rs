@@ -28,7 +28,7 @@ fn open(api_version: u32) -> SessionRequest {
 
 fn acquire(call: u64, name: &str, mode: i32) -> SessionRequest {
     let patience = Some(v1::acquire::Patience::WaitMs(2_000));
-    let acquire = v1::Acquire { call, name: name.into(), mode, ttl_ms: 0, patience };
+    let acquire = v1::Acquire { call, name: name.into(), mode, ttl_ms: 0, patience, permits: 0 };
     SessionRequest { kind: Some(Ask::Acquire(acquire)) }
 }
 

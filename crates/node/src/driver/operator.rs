@@ -142,9 +142,9 @@ impl<P: Driven> Driver<P> {
 
     fn local(&self, name: &Name) -> LocalAnswer {
         let report = self.protocol.local(self.now, name);
-        let holder = report.holder.map(|holder| self.label(holder.call));
+        let holders = report.holders.iter().map(|holder| self.label(holder.call)).collect();
         let waiters = report.waiters.iter().map(|call| self.label(*call)).collect();
-        LocalAnswer { report, holder, waiters }
+        LocalAnswer { report, holders, waiters }
     }
 
     fn label(&self, call: CallId) -> String {
@@ -175,9 +175,9 @@ impl<P: Driven> Driver<P> {
         let replicas = self.replicas(&name);
         let local = self.protocol.local(self.now, &name);
         NameEntry {
-            holder: local.holder.map(|holder| (holder, self.label(holder.call))),
+            holders: local.holders.iter().map(|h| (*h, self.label(h.call))).collect(),
             waiting_here: local.waiting,
-            owners: replicas.iter().filter_map(|replica| replica.owner).collect(),
+            owners: replicas.iter().flat_map(|replica| &replica.owners).copied().collect(),
             waiting: replicas.iter().map(|replica| replica.waiting).max().unwrap_or(0),
             token: replicas.iter().map(|replica| replica.token).max().unwrap_or_default(),
             name,

@@ -66,7 +66,7 @@ impl Protocol for Echo {
                 cx.send(OTHER, Word(id.0));
                 cx.send(ME, Word(id.0));
                 let token = Some(Token(self.heard.len() as u64));
-                cx.reply(id, LockReply::Granted { token, deadline: LocalTime::NEVER });
+                cx.reply(id, LockReply::Granted { token, deadline: LocalTime::NEVER, slot: None });
             }
             Input::Request { id, .. } => cx.reply(id, LockReply::Released),
             Input::Receive { from, message } => {
@@ -174,7 +174,7 @@ impl Stage {
 
 fn wish(name: &str) -> Acquire {
     let patience = Patience::Forever;
-    Acquire { name: Name::new(name).unwrap(), ttl: Span::from_secs(10), patience }
+    Acquire::exclusive(Name::new(name).unwrap(), Span::from_secs(10), patience)
 }
 
 /// The words of all frames that wait for the other peer.

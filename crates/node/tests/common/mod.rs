@@ -40,7 +40,7 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 pub(crate) fn wish(text: &str, patience: Patience) -> Acquire {
-    Acquire { name: name(text), ttl: Span::from_secs(10), patience }
+    Acquire::exclusive(name(text), Span::from_secs(10), patience)
 }
 
 /// The next reply, if it comes soon.

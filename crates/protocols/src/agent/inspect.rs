@@ -3,11 +3,18 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    HolderReport, Inspect, LocalReport, LocalTime, Name, Protocol, ReplicaReport, Surroundings,
-    WAITERS_SHOWN_MAX,
+    CallId, HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, Protocol, ReplicaReport,
+    Surroundings, WAITERS_SHOWN_MAX,
 };
 
-use super::Agent;
+use super::{Agent, passed_from};
+
+impl<P: Protocol> Agent<P> {
+    /// The user whose own request in the swarm this is.
+    fn whose(&self, call: CallId) -> Option<CallId> {
+        passed_from(call).or_else(|| self.slots.get(&call).copied())
+    }
+}
 
 impl<P: Protocol + Inspect> Inspect for Agent<P> {
     fn replicas(
@@ -17,22 +24,32 @@ impl<P: Protocol + Inspect> Inspect for Agent<P> {
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
-        let inside = self.inner.local(now, name);
-        let Some(local) = self.locks.get(name) else { return LocalReport::default() };
-        let holder = local.inside.as_ref().map(|user| HolderReport {
-            call: user.call,
-            request: inside.holder.and_then(|holder| holder.request),
-            token: user.grant.token,
-            held_for: now.since(user.since),
-            ends_in: user.grant.deadline.since(now),
-        });
-        let waiters = local.waiting.iter().take(WAITERS_SHOWN_MAX).map(|waiter| waiter.call);
-        LocalReport {
-            holder,
-            waiters: waiters.collect(),
-            waiting: u32::try_from(local.waiting.len()).unwrap_or(u32::MAX),
-            votes: inside.votes,
+        let inner = self.inner.local(now, name);
+        let mut report = LocalReport { votes: inner.votes, ..LocalReport::default() };
+        // Those who have requests of their own in the swarm, and then those who queue here.
+        for holder in &inner.holders {
+            if let Some(call) = self.whose(holder.call) {
+                report.holders.push(HolderReport { call, ..*holder });
+            }
         }
+        report.waiters.extend(inner.waiters.iter().filter_map(|call| self.whose(*call)));
+        report.waiting = report.waiters.len() as u32;
+        let Some(local) = self.locks.get(name) else { return report };
+        report.holders.extend(local.inside.as_ref().map(|user| {
+            let same = |holder: &&HolderReport| holder.call == user.grant.call;
+            HolderReport {
+                call: user.call,
+                mode: Mode::Exclusive,
+                request: inner.holders.iter().find(same).and_then(|holder| holder.request),
+                token: user.grant.token,
+                held_for: now.since(user.since),
+                ends_in: user.grant.deadline.since(now),
+            }
+        }));
+        let room = WAITERS_SHOWN_MAX.saturating_sub(report.waiters.len());
+        report.waiters.extend(local.waiting.iter().take(room).map(|waiter| waiter.call));
+        report.waiting += u32::try_from(local.waiting.len()).unwrap_or(u32::MAX);
+        report
     }
 
     /// All that users want is asked of the protocol inside, so it knows the names.

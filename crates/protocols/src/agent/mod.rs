@@ -15,6 +15,11 @@
 //!    │                           │ Acquire, for (3) ─────────────► │ … behind all who wait …
 //! ```
 //!
+//! Only exclusive locks are handed on like that. Whoever wants to share a lock is passed on to the swarm as
+//! a request of its own: there is nothing to hand on, for nobody has to leave; and a reader that slipped in
+//! beside another one here would overtake the writers that wait elsewhere. `permits` makes semaphores of
+//! exclusive locks.
+//!
 //! # What it assumes
 //!
 //! - What every lock protocol promises: a right ends at its deadline, and nobody else's begins before.
@@ -33,11 +38,13 @@
 //!
 //! # Where to read on
 //!
-//! `local` is the state of one lock, `users` what users ask, `swarm` what the protocol inside answers.
+//! `local` is the state of one lock, `users` what users ask, `swarm` what the protocol inside answers;
+//! `permits` are semaphores.
 
 mod inspect;
 mod local;
 mod mutant;
+mod permits;
 mod swarm;
 mod users;
 
@@ -51,6 +58,7 @@ use sigmalock_core::{
 
 use local::Local;
 pub use mutant::Mutant;
+use permits::Permit;
 
 /// The numbers the agent goes by.
 #[derive(Debug, Clone)]
@@ -83,9 +91,13 @@ pub struct Agent<P: Protocol> {
     /// The users that wait or are inside, and for which lock.
     calls: BTreeMap<CallId, Name>,
     locks: BTreeMap<Name, Local>,
-    /// The agent's own calls to the protocol inside that may still be answered, and the last number.
+    /// The agent's own calls to the protocol inside that may still be answered, and how many there were.
     asked: BTreeMap<CallId, Name>,
     asked_last: u64,
+    /// The users that wait for, or have, a permit of a semaphore.
+    permits: BTreeMap<CallId, Permit>,
+    /// Whose the agent's calls for slots are.
+    slots: BTreeMap<CallId, CallId>,
     /// What the protocol inside has answered, to be dealt with once all else it wants is passed on.
     answers: VecDeque<(CallId, LockReply)>,
     /// Kept for its memory.
@@ -122,6 +134,17 @@ impl<N: fmt::Display> fmt::Display for Note<N> {
     }
 }
 
+/// What a user's call is to the protocol inside, if it is passed on: an even number. Users' own numbers must
+/// be below 2⁶³.
+const fn passed(call: CallId) -> CallId {
+    CallId(call.0.wrapping_mul(2))
+}
+
+/// Whose call it is that the protocol inside answers, if it was passed on.
+const fn passed_from(call: CallId) -> Option<CallId> {
+    if call.0.is_multiple_of(2) { Some(CallId(call.0 / 2)) } else { None }
+}
+
 type Cx<'a, 'b, P> = &'a mut Context<'b, Agent<P>>;
 
 impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
@@ -135,6 +158,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             locks: BTreeMap::new(),
             asked: BTreeMap::new(),
             asked_last: 0,
+            permits: BTreeMap::new(),
+            slots: BTreeMap::new(),
             answers: VecDeque::new(),
             effects: Vec::new(),
         }
@@ -149,7 +174,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// Whether no user waits or is inside, and nothing is kept of any that did.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty()
+        let locks = self.calls.is_empty() && self.locks.is_empty() && self.asked.is_empty();
+        locks && self.permits.is_empty() && self.slots.is_empty()
     }
 
     /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers
@@ -170,10 +196,21 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         self.effects = effects;
     }
 
+    /// The number that the agent's next call to the protocol inside has. They are odd.
+    const fn next_call(&self) -> CallId {
+        CallId(self.asked_last * 2 + 1)
+    }
+
     /// A call to the protocol inside, under a number of the agent's own.
     fn call(&mut self, cx: Cx<'_, '_, P>, request: LockRequest) {
+        let id = self.next_call();
         self.asked_last += 1;
-        self.pass_in(cx, Input::Request { id: CallId(self.asked_last), request });
+        self.pass_in(cx, Input::Request { id, request });
+    }
+
+    /// A user's own call, which is none of the agent's business.
+    fn pass_call(&mut self, cx: Cx<'_, '_, P>, id: CallId, request: LockRequest) {
+        self.pass_in(cx, Input::Request { id: passed(id), request });
     }
 }
 

@@ -5,11 +5,17 @@ use sigmalock_core::{
 };
 
 use super::local::{Asked, Grant, Inside, places_told};
-use super::{Agent, Cx, Timer};
+use super::{Agent, Cx, Timer, passed_from};
 
 impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// The protocol inside answers one of the agent's calls.
     pub(super) fn on_answer(&mut self, cx: Cx<'_, '_, P>, call: CallId, reply: LockReply) {
+        if let Some(user) = passed_from(call) {
+            return cx.reply(user, reply);
+        }
+        if let Some(user) = self.slots.get(&call) {
+            return self.on_slot_answer(cx, *user, call, reply);
+        }
         let Some(name) = self.asked.get(&call).cloned() else {
             if let LockReply::Granted { .. } = reply {
                 self.call(cx, LockRequest::Release { held: call });
@@ -17,7 +23,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             return;
         };
         match reply {
-            LockReply::Granted { token, deadline } => {
+            LockReply::Granted { token, deadline, .. } => {
                 self.on_granted(cx, &name, call, token, deadline);
             }
             LockReply::Queued { ahead, wait } => {
@@ -66,7 +72,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         let Grant { token, deadline, .. } = grant;
         local.inside = Some(Inside { call: first.call, grant, since: cx.now(), lost: false });
         cx.cancel_timer(Timer::Call(first.call));
-        cx.reply(first.call, LockReply::Granted { token, deadline });
+        cx.reply(first.call, LockReply::Granted { token, deadline, slot: None });
         self.tell_places(cx, name, 0);
     }
 
@@ -125,14 +131,15 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             self.asked.remove(&call);
             self.call(cx, LockRequest::Cancel { call });
         }
+        let call = self.next_call();
         let Some(local) = self.locks.get_mut(name) else { return };
         match wanted {
             Some((ttl, only_try)) if local.asked.is_none() && !local.is_held() => {
-                let call = CallId(self.asked_last + 1);
                 local.asked = Some(Asked { call, ttl, place: None });
                 self.asked.insert(call, name.clone());
                 let patience = if only_try { Patience::Try } else { Patience::Forever };
-                self.call(cx, LockRequest::Acquire(Acquire { name: name.clone(), ttl, patience }));
+                let wish = Acquire::exclusive(name.clone(), ttl, patience);
+                self.call(cx, LockRequest::Acquire(wish));
             }
             None if local.is_idle() => {
                 self.locks.remove(name);

@@ -1,11 +1,11 @@
 //! What users ask of the agent.
 
 use sigmalock_core::{
-    Acquire, CallId, LockReply, LockRequest, Name, Patience, Protocol, Refusal, Token,
+    Acquire, CallId, LockReply, LockRequest, Mode, Name, Patience, Protocol, Refusal, Token,
 };
 
 use super::local::{Grant, Inside, Waiter};
-use super::{Agent, Cx, Mutant, Note, Timer};
+use super::{Agent, Cx, Mutant, Note, Timer, passed};
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
 
@@ -15,7 +15,10 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_release(cx, id, held),
             LockRequest::Cancel { call } => {
-                if !self.dismiss(cx, call, LockReply::Cancelled) {
+                let gone = LockReply::Cancelled;
+                if !self.calls.contains_key(&call) && !self.permits.contains_key(&call) {
+                    self.pass_call(cx, id, LockRequest::Cancel { call: passed(call) });
+                } else if !self.dismiss(cx, call, gone) && !self.dismiss_permit(cx, call, gone) {
                     cx.reply(id, UNKNOWN);
                 }
             }
@@ -24,14 +27,20 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_acquire(&mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire) {
+        match wish.mode {
+            Mode::Exclusive => {}
+            Mode::Permit { of } => return self.on_acquire_permit(cx, id, wish, of),
+            Mode::Shared if self.calls.contains_key(&id) || self.permits.contains_key(&id) => {}
+            Mode::Shared => return self.pass_call(cx, id, LockRequest::Acquire(wish)),
+        }
         let limit = self.config.calls_max;
-        if self.calls.contains_key(&id) {
+        if self.calls.contains_key(&id) || self.permits.contains_key(&id) {
             return cx.reply(id, LockReply::Refused(Refusal::DuplicateCall));
         }
-        if self.calls.len() >= limit {
+        if self.calls.len() + self.permits.len() >= limit {
             return cx.reply(id, LockReply::Refused(Refusal::TooManyRequests { limit }));
         }
-        let Acquire { name, ttl, patience } = wish;
+        let Acquire { name, ttl, patience, .. } = wish;
         let only_try = patience == Patience::Try;
         if only_try && self.locks.get(&name).is_some_and(|local| !local.is_idle()) {
             return cx.reply(id, LockReply::Busy);
@@ -50,7 +59,12 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_release(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
-        let Some(name) = self.calls.get(&held).cloned() else { return cx.reply(id, UNKNOWN) };
+        if self.permits.contains_key(&held) {
+            return self.on_release_permit(cx, id, held);
+        }
+        let Some(name) = self.calls.get(&held).cloned() else {
+            return self.pass_call(cx, id, LockRequest::Release { held: passed(held) });
+        };
         let now = cx.now();
         let Some(local) = self.locks.get_mut(&name).filter(|local| local.is_inside(held)) else {
             return cx.reply(id, UNKNOWN);
@@ -100,8 +114,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// An operator wants whoever is inside to leave. The protocol inside tells it so and stops renewing.
     fn on_evict(&mut self, cx: Cx<'_, '_, P>, id: CallId, name: Name) {
+        if self.evict_permits(cx, &name) {
+            return cx.reply(id, LockReply::Released);
+        }
         if self.locks.get(&name).is_none_or(|local| local.inside.is_none()) {
-            return cx.reply(id, UNKNOWN);
+            return self.pass_call(cx, id, LockRequest::Evict { name });
         }
         cx.reply(id, LockReply::Released);
         self.lose(cx, &name);
@@ -110,6 +127,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// A user's timer: its patience has ended, or it has lost the lock and its deadline is here.
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, P>, call: CallId) {
+        if self.permits.contains_key(&call) {
+            return self.on_permit_timer(cx, call);
+        }
         if self.dismiss(cx, call, LockReply::TimedOut) {
             return;
         }

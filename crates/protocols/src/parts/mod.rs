@@ -6,6 +6,7 @@ pub mod mutants;
 pub mod placement;
 pub mod quorum;
 pub mod tombstones;
+pub mod zones;
 
 pub use alarm::Alarm;
 pub use hlc::{Hlc, HybridClock};

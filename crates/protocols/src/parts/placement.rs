@@ -15,6 +15,8 @@ use alloc::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use sigmalock_core::{HandedOver, Key, LocalTime, PeerId, ReplicaId, Span};
 
+use super::zones::place_of_cell;
+
 /// So many other peers are remembered. When there are more, those gone longest are forgotten; a newcomer
 /// that finds nobody gone is not taken note of.
 pub const PEERS_MAX: usize = 1 << 14;
@@ -37,6 +39,8 @@ pub struct Placement {
     /// How many hosts were up at once, at most, and when last.
     peak: (usize, LocalTime),
     peers: BTreeMap<PeerId, Known>,
+    /// If replicas are cells of the key space: how many there are.
+    cells: Option<u16>,
 }
 
 /// Another peer.
@@ -74,7 +78,23 @@ impl Placement {
         let (place, settled_at) = (place_of(&key), LocalTime::MIN);
         let peers = BTreeMap::new();
         let peak = (usize::from(hosts), LocalTime::MIN);
-        Self { me, place, hosts, lease_max, settle, settled_at, cut_off: false, peak, peers }
+        let (cut_off, cells) = (false, None);
+        Self { me, place, hosts, lease_max, settle, settled_at, cut_off, peak, peers, cells }
+    }
+
+    /// The same, but replicas are the cells of the key space, so that a peer's votes weigh its zone: see
+    /// [`super::zones`].
+    #[must_use]
+    pub fn by_zone(mut self, cells: u16) -> Self {
+        self.cells = Some(cells);
+        self
+    }
+
+    fn place_of_replica(&self, replica: &ReplicaId) -> Place {
+        place_of(&match self.cells {
+            Some(cells) => place_of_cell(replica.index, cells),
+            None => key_of(replica),
+        })
     }
 
     /// This view may lack somebody: the peer is about to join a swarm, or has slept. Not needed by who
@@ -183,7 +203,7 @@ impl Placement {
     /// The peer that hosts a replica: the closest one that is up.
     #[must_use]
     pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        let place = place_of(&key_of(replica));
+        let place = self.place_of_replica(replica);
         let me = self.hosts.then(|| (distance(&self.place, &place), self.me));
         let up = self.hosts_known().filter(|(_, known)| known.state.is_up());
         let others = up.map(|(id, known)| (distance(&known.place, &place), id));
@@ -197,7 +217,7 @@ impl Placement {
     pub fn inherited_until(
         &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
-        let place = place_of(&key_of(replica));
+        let place = self.place_of_replica(replica);
         let mine = distance(&self.place, &place);
         let mut until = self.settled_at;
         let mut next: Option<(Place, LocalTime)> = None;

@@ -179,8 +179,10 @@ impl Attempt {
             && !config.breaks(Mutant::CountsYieldedVotes)
             && !config.breaks(Mutant::CountsStaleResponses)
         {
-            // Said before the YIELD arrived, or the YIELD was lost.
+            // Said before the YIELD arrived, or the YIELD was lost. It is said again, even if a host that
+            // was not sure of its votes had answered as if it had none out.
             self.ballot.set_news(index, News::Unknown);
+            self.ballot.seat_mut(index).yielding = true;
             if self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
@@ -204,6 +206,10 @@ impl Attempt {
         let held = Held { grant: vote.grant, proposal: vote.proposal, expiry };
         self.ballot.set_news(index, News::Mine(held));
         self.wake_by(cx, expiry);
+        let recalled = self.ballot.seat(index).recalled == Some(vote.grant);
+        if recalled && self.yields(config) {
+            return self.give_back(config, cx, index, vote.grant);
+        }
         if let Phase::Inside(guard) = &mut self.phase {
             let deadline = self.ballot.deadline(config.quorum);
             if deadline > guard.deadline + self.ttl / 8 {
@@ -217,12 +223,20 @@ impl Attempt {
         &mut self, config: &Config, cx: Cx<'_, '_>, index: u16, grant: GrantId,
     ) {
         let index = usize::from(index);
-        if index < self.ballot.len()
-            && matches!(self.phase, Phase::Asking)
-            && self.ballot.seat(index).held().is_some_and(|held| held.grant == grant)
-        {
+        if index >= self.ballot.len() {
+            return cx.note(Note::Malformed);
+        }
+        if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
+            // It has overtaken the vote itself.
+            self.ballot.seat_mut(index).recalled = Some(grant);
+        } else if matches!(self.phase, Phase::Asking) {
             self.give_back(config, cx, index, grant);
         }
+    }
+
+    /// Whether this request has not won, and so makes way for an older one.
+    fn yields(&self, config: &Config) -> bool {
+        matches!(self.phase, Phase::Asking) && self.ballot.votes() < config.quorum.m()
     }
 
     /// RENEWED, for one vote.
@@ -405,7 +419,7 @@ impl Attempt {
     /// that cannot vote count as known.
     fn nobody_can_win(&self, config: &Config, now: LocalTime) -> bool {
         let leaving = |owner: &Ticket| *owner < self.ticket && now < self.turn_until;
-        self.ballot.nobody_can_win(config.quorum, |owner, heard| {
+        self.ballot.nobody_can_win(config.quorum, self.ticket, |owner, heard| {
             now.since(heard) <= self.round_trip && !leaving(owner)
         })
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sigmalock_core::{LocalTime, PeerId, Span, Token};
+use sigmalock_core::{LocalTime, Mode, PeerId, Span, Token};
 
 use super::message::Ticket;
 use super::seat::{Held, News, Seat};
@@ -76,6 +76,7 @@ impl Ballot {
             yielded: before.yielded,
             yielded_at: before.yielded_at,
             yielding: before.yielding,
+            recalled: before.recalled,
             moves: before.moves,
             moved_at: before.moved_at,
             asked_at: before.asked_at,
@@ -135,19 +136,24 @@ impl Ballot {
         *deadline
     }
 
-    /// Whether nobody can have m votes, this request included, going by the news for which `counts`
-    /// holds. Replicas that cannot vote count as known.
+    /// Whether nobody can have m votes, `mine` included, going by the news for which `counts` holds.
+    /// Replicas that cannot vote count as known. To a writer readers are as one: where one has the vote, the
+    /// others get it too. But a reader that has to queue behind readers has an older writer before it, as
+    /// have they perhaps, so that they cannot join each other.
     pub(super) fn nobody_can_win(
-        &self, quorum: Quorum, counts: impl Fn(&Ticket, LocalTime) -> bool,
+        &self, quorum: Quorum, mine: Ticket, counts: impl Fn(&Ticket, LocalTime) -> bool,
     ) -> bool {
-        let mut rivals: Vec<(Ticket, usize)> = Vec::new();
+        let mut rivals: Vec<(Ticket, usize)> = alloc::vec![(mine, self.votes)];
+        let as_one = |one: &Ticket, other: &Ticket| {
+            one == other || (mine.mode == Mode::Exclusive && one.mode.shares_with(other.mode))
+        };
         let mut known = self.votes;
         for seat in &self.seats {
             match &seat.news {
                 News::Nobody => known += 1,
                 News::Theirs(owner, heard) if counts(owner, *heard) => {
                     known += 1;
-                    match rivals.iter_mut().find(|(rival, _)| rival == owner) {
+                    match rivals.iter_mut().find(|(rival, _)| as_one(rival, owner)) {
                         Some((_, votes)) => *votes += 1,
                         None => rivals.push((*owner, 1)),
                     }
@@ -155,7 +161,7 @@ impl Ballot {
                 _ => {}
             }
         }
-        let best = rivals.iter().map(|(_, votes)| *votes).fold(self.votes, usize::max);
+        let best = rivals.iter().map(|(_, votes)| *votes).max().unwrap_or_default();
         quorum.nobody_can_win(known, best)
     }
 

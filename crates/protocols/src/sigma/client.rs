@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId,
+    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId,
     Refusal, ReplicaId, RequestId, Token,
 };
 
@@ -72,8 +72,8 @@ impl Client {
                     let order = self.clock.tick(cx.wall());
                     let request =
                         RequestId { client: self.me, incarnation: self.incarnation, call: id };
-                    let attempt =
-                        Attempt::start(&self.config, cx, Ticket { order, request }, &wish);
+                    let ticket = Ticket { order, request, mode: wish.mode };
+                    let attempt = Attempt::start(&self.config, cx, ticket, &wish);
                     self.attempts.insert(id, attempt);
                 }
             },
@@ -96,20 +96,27 @@ impl Client {
                 }
             }
             LockRequest::Evict { name } => {
-                let inside =
-                    |(_, a): &(&CallId, &mut Attempt)| a.name == name && a.guard().is_some();
-                let Some((&call, attempt)) = self.attempts.iter_mut().find(inside) else {
+                let theirs = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
+                let inside: Vec<CallId> =
+                    self.attempts.iter().filter(theirs).map(|(call, _)| *call).collect();
+                if inside.is_empty() {
                     return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                };
-                attempt.evict(cx);
-                self.watch(cx, call);
+                }
+                for call in inside {
+                    if let Some(attempt) = self.attempts.get_mut(&call) {
+                        attempt.evict(cx);
+                    }
+                    self.watch(cx, call);
+                }
                 cx.reply(id, LockReply::Released);
             }
         }
     }
 
     fn refuse(&self, id: CallId, wish: &Acquire) -> Option<Refusal> {
-        if wish.ttl < self.config.ttl_min() {
+        if let Mode::Permit { .. } = wish.mode {
+            Some(Refusal::NoSuchMode { mode: wish.mode })
+        } else if wish.ttl < self.config.ttl_min() {
             Some(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
         } else if wish.ttl > self.config.lease_max {
             Some(Refusal::TtlTooLong { at_most: self.config.lease_max })

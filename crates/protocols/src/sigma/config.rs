@@ -30,6 +30,8 @@ pub struct Config {
     pub open: bool,
     /// Whether this peer uses a swarm without hosting anything.
     pub client_only: bool,
+    /// Whether this host is compromised, and gives its vote to everybody who asks. For experiments.
+    pub compromised: bool,
     /// Whether votes are persisted before they are given.
     pub durable: bool,
     /// What everything is bounded by.
@@ -71,6 +73,7 @@ impl Config {
             tokens_per_grant: 1,
             open: false,
             client_only: false,
+            compromised: false,
             durable: false,
             limits: Limits {
                 requests_max: 1 << 20,

@@ -37,7 +37,7 @@ impl Guard {
             return None;
         }
         let first = Some(config.block_start(token));
-        cx.reply(call, LockReply::Granted { token: first, deadline });
+        cx.reply(call, LockReply::Granted { token: first, deadline, slot: None });
         Some(guard)
     }
 

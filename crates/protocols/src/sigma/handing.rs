@@ -4,8 +4,9 @@ use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime};
 
 use super::host::Desk;
 use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, HandedWaiter};
+use super::owners::Owner;
 use super::queue::Waiter;
-use super::replica::{End, Owner, Replica};
+use super::replica::{End, Replica};
 use super::{DurableKey, Mutant, Sigma};
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -16,22 +17,22 @@ impl Replica {
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, id: HandOffId, to: Incarnation,
     ) -> HandOff {
         let now = cx.now();
-        if self.owner.as_ref().is_some_and(|owner| owner.lease_end(desk) <= now) {
-            self.vacate(End::Lapsed);
+        while let Some(owner) = self.owners.overdue(desk, now) {
+            self.vacate(desk, owner.ticket, End::Lapsed);
         }
-        let owner = self.owner.as_ref().map(|owner| HandedVote {
+        let handed = |owner: &Owner| HandedVote {
             ticket: owner.ticket,
             ttl: owner.ttl,
             vote: owner.vote,
             sent: owner.echo.sent,
             sealed: owner.sealed,
-        });
+        };
         HandOff {
             id,
             to,
             replica: self.id.clone(),
             sure: self.sure,
-            owner,
+            owners: self.owners.iter().map(handed).collect(),
             waiters: self.queue.handed().take(HANDED_WAITERS_MAX).collect(),
             tokens: self.tokens,
             abstains_for: desk.abstain_until.max(self.abstain_until).since(now),
@@ -43,9 +44,7 @@ impl Replica {
         if !self.stubborn {
             self.sure = false;
             self.tokens.doubt();
-            if let Some(owner) = &mut self.owner {
-                owner.stale = true;
-            }
+            self.owners.iter_mut().for_each(|owner| owner.stale = true);
             self.dirty = true;
         }
     }
@@ -60,15 +59,13 @@ impl Replica {
         }
     }
 
-    /// Becomes what another host had. Its vote is good for a full lease from now: nobody knows how much of
-    /// it is left. What was heard of a request there is a true echo here too: this clock reads now, and
+    /// Becomes what another host had. Its votes are good for a full lease from now: nobody knows how much
+    /// of them is left. What was heard of a request there is a true echo here too: this clock reads now, and
     /// the message was sent before.
     pub(super) fn adopt(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, handed: &HandOff) {
         let now = cx.now();
         self.tokens.adopt(handed.tokens, self.sure);
-        if let Some(vote) = &handed.owner {
-            self.adopt_vote(desk, now, vote, handed.sure);
-        }
+        self.adopt_votes(desk, now, &handed.owners, handed.sure);
         if !self.sure {
             self.abstain_until = self.abstain_until.max(now + handed.abstains_for);
             self.sure = handed.sure;
@@ -78,26 +75,46 @@ impl Replica {
         self.save(desk, cx);
     }
 
+    fn adopt_votes(&mut self, desk: &Desk, now: LocalTime, handed: &[HandedVote], sure: bool) {
+        let clashes = |own: &Owner| {
+            let with = |theirs: &HandedVote| {
+                theirs.ticket != own.ticket && !theirs.ticket.mode.shares_with(own.ticket.mode)
+            };
+            handed.iter().any(with)
+        };
+        if self.owners.iter().any(clashes) {
+            // Two hosts have voted, for requests that do not go together. There is nothing to be done
+            // about that but not to vote for another before all these votes have run out.
+            let own = self.owners.iter().map(|own| own.lease_end(desk));
+            let theirs = handed.iter().map(|theirs| now + theirs.vote.lease.ttl);
+            let until = own.chain(theirs).max().unwrap_or(now);
+            self.abstain_until = self.abstain_until.max(until);
+            if self.sure {
+                for theirs in handed {
+                    self.tokens.raise(desk, theirs.vote.proposal, theirs.ticket.mode);
+                }
+                return;
+            }
+            while let Some(own) = self.owners.eldest() {
+                self.vacate(desk, own.ticket, End::Lapsed);
+            }
+        }
+        for theirs in handed {
+            self.adopt_vote(desk, now, theirs, sure);
+        }
+    }
+
     fn adopt_vote(&mut self, desk: &Desk, now: LocalTime, handed: &HandedVote, sure: bool) {
         let &HandedVote { ticket, ttl, mut vote, sent, sealed } = handed;
         let lease_ttl =
             if desk.breaks(Mutant::AdoptsBriefly) { vote.lease.ttl / 4 } else { vote.lease.ttl };
         vote.lease = Lease { given: now.stamp(), ttl: lease_ttl };
-        let own = self.owner.as_ref().filter(|own| own.ticket != ticket);
-        let keeps_own = self.sure && own.is_some();
-        if let Some(own) = own {
-            // Two hosts have voted, for two requests. There is nothing to be done about that but not to
-            // vote for a third before both votes have run out.
-            let theirs = now + vote.lease.ttl;
-            self.abstain_until = self.abstain_until.max(own.lease_end(desk).max(theirs));
+        if self.tombstones.contains(&ticket.request) {
+            return self.tokens.raise(desk, vote.proposal, ticket.mode);
         }
-        if keeps_own || self.tombstones.contains(&ticket.request) {
-            self.tokens.raise(vote.proposal);
-            return;
-        }
-        self.vacate(End::Lapsed);
+        self.vacate(desk, ticket, End::Lapsed);
         self.queue.remove(&ticket);
-        self.owner = Some(Owner {
+        self.owners.insert(Owner {
             ticket,
             ttl,
             vote,
@@ -112,8 +129,7 @@ impl Replica {
     fn adopt_waiters(&mut self, desk: &Desk, now: LocalTime, waiters: &[HandedWaiter]) {
         let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
         for &HandedWaiter { ticket, ttl, sent } in waiters {
-            let owns = self.owner.as_ref().is_some_and(|owner| owner.ticket == ticket);
-            if owns || self.tombstones.contains(&ticket.request) {
+            if self.owners.get(&ticket).is_some() || self.tombstones.contains(&ticket.request) {
                 continue;
             }
             let echo = Echo { sent, heard: now.stamp() };
@@ -126,8 +142,8 @@ impl Replica {
     pub(super) fn come_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, handed: &HandOff) {
         let now = cx.now();
         self.tokens.adopt(handed.tokens, false);
-        if let Some(owner) = &handed.owner {
-            self.tokens.raise(owner.vote.proposal);
+        for owner in &handed.owners {
+            self.tokens.raise(desk, owner.vote.proposal, owner.ticket.mode);
         }
         self.tokens.doubt();
         let abstains_for = handed.abstains_for.max(desk.config.lease_max);

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use sigmalock_core::{
-    Birth, Context, Echo, Incarnation, LocalTime, Name, PeerId, ReplicaId, ReplicaReport, Span,
-    Surroundings, Token,
+    Birth, Context, Echo, Incarnation, LocalTime, Mode, Name, PeerId, ReplicaId, ReplicaReport,
+    Span, Surroundings, Token,
 };
 
 use super::inspect;
@@ -263,6 +263,7 @@ impl Host {
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
     ) {
         let sane = ask.ticket.request.client == from
+            && !matches!(ask.ticket.mode, Mode::Permit { .. })
             && ask.ttl > Span::ZERO
             && ask.ttl <= self.desk.config.lease_max;
         if !sane {

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
     CallId, HolderReport, Inspect, LocalReport, LocalTime, Name, ReplicaId, ReplicaReport,
     Surroundings, VotesReport,
@@ -51,15 +51,17 @@ impl Client {
         let mut waiting: Vec<&Attempt> = Vec::new();
         for attempt in self.attempts().filter(|attempt| attempt.name == *name) {
             match attempt.guard() {
-                Some(guard) => {
-                    report.holder = Some(HolderReport {
+                Some(guard) if report.holders.len() < OWNERS_SHOWN_MAX => {
+                    report.holders.push(HolderReport {
                         call: attempt.call(),
+                        mode: attempt.ticket.mode,
                         request: Some(attempt.ticket.request),
                         token: Some(guard.token),
                         held_for: now.since(guard.since),
                         ends_in: guard.deadline.since(now),
                     });
                 }
+                Some(_) => {}
                 None => waiting.push(attempt),
             }
         }

@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Input, LocalTime, LockReply, LockRequest, Name, Patience, PeerId,
-    Protocol, Refusal, ReplicaId, Span, Token,
+    Acquire, CallId, Context, Input, LocalTime, LockReply, LockRequest, Mode, Name, Patience,
+    PeerId, Protocol, Refusal, ReplicaId, Span, Token,
 };
 
 pub use self::message::{LiteralBody, LiteralMessage};
@@ -193,6 +193,10 @@ impl Literal {
 /// Figure 5, the client.
 impl Literal {
     fn request(&mut self, cx: &mut Cx<'_>, call: CallId, wish: Acquire) {
+        if wish.mode != Mode::Exclusive {
+            let refusal = Refusal::NoSuchMode { mode: wish.mode };
+            return cx.reply(call, LockReply::Refused(refusal));
+        }
         if self.wishes.contains_key(&wish.name) {
             let refusal = Refusal::TooManyRequests { limit: 1 };
             return cx.reply(call, LockReply::Refused(refusal));
@@ -254,7 +258,7 @@ impl Literal {
             cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
             cx.set_timer(LiteralTimer::Lapse(name.clone()), deadline);
         }
-        cx.reply(wish.call, LockReply::Granted { token, deadline });
+        cx.reply(wish.call, LockReply::Granted { token, deadline, slot: None });
     }
 
     /// Release.

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    CallId, Echo, Incarnation, Lease, LocalTime, PeerId, ReplicaId, RequestId, Span, Token,
+    CallId, Echo, Incarnation, Lease, LocalTime, Mode, PeerId, ReplicaId, RequestId, Span, Token,
 };
 
 use super::tokens::Tokens;
@@ -46,6 +46,8 @@ pub struct Ticket {
     pub order: Hlc,
     /// Whose it is.
     pub request: RequestId,
+    /// In what company it wants the lock.
+    pub mode: Mode,
 }
 
 impl fmt::Display for Ticket {
@@ -156,9 +158,9 @@ pub enum Answer {
     },
     /// You are in the queue.
     Queued {
-        /// Who has the vote; `None` while the host abstains.
+        /// Who has the vote, of several readers the one who asked first; `None` while the host abstains.
         owner: Option<Ticket>,
-        /// How many are before you, the owner included.
+        /// How many are before you, those who have the vote included.
         ahead: u32,
         /// When your turn comes, roughly.
         turn: Span,
@@ -208,6 +210,9 @@ pub struct HandOffId {
 /// by their tickets.
 pub const HANDED_WAITERS_MAX: usize = 512;
 
+/// So many readers may have a vote together; one more waits for one of them to leave.
+pub const OWNERS_MAX: usize = 1_024;
+
 /// A replica on its way to its next host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -220,8 +225,8 @@ pub struct HandOff {
     pub replica: ReplicaId,
     /// Whether the old host was certain that nobody else has votes out for it.
     pub sure: bool,
-    /// Who has the vote.
-    pub owner: Option<HandedVote>,
+    /// Who has the vote: one, or readers together, at most [`OWNERS_MAX`].
+    pub owners: Vec<HandedVote>,
     /// Who waits for it, in order, at most [`HANDED_WAITERS_MAX`].
     pub waiters: Vec<HandedWaiter>,
     /// What is known of its tokens.
@@ -366,7 +371,7 @@ impl sigmalock_core::Message for Message {
     }
 
     fn size_bytes(&self) -> usize {
-        const TICKET: usize = 32;
+        const TICKET: usize = 33;
         const GRANT: usize = 16;
         let named = |replica: &ReplicaId| 3 + replica.name.as_str().len() + TICKET;
         1 + match self {
@@ -393,8 +398,8 @@ impl sigmalock_core::Message for Message {
             Self::Moved { replica, .. } => named(replica) + 8,
             Self::Hello(_) => 16,
             Self::HandOff(hand_off) => {
-                let owner = if hand_off.owner.is_some() { TICKET + GRANT + 40 } else { 1 };
-                named(&hand_off.replica) + 35 + owner + hand_off.waiters.len() * (TICKET + 16)
+                let owners = 1 + hand_off.owners.len() * (TICKET + GRANT + 40);
+                named(&hand_off.replica) + 43 + owners + hand_off.waiters.len() * (TICKET + 16)
             }
             Self::Taken { replica, .. } => 19 + replica.name.as_str().len(),
             Self::HandedOver { .. } => 33,
@@ -433,9 +438,9 @@ impl fmt::Display for Message {
             Self::Moved { replica, ticket, to } => write!(f, " {ticket} {replica} to {to}"),
             Self::Hello(_) => Ok(()),
             Self::HandOff(hand_off) => {
-                let HandOff { replica, owner, waiters, .. } = &**hand_off;
+                let HandOff { replica, owners, waiters, .. } = &**hand_off;
                 write!(f, " {replica}")?;
-                if let Some(owner) = owner {
+                for owner in owners {
                     write!(f, " with the vote of {}", owner.ticket)?;
                 }
                 write!(f, " and {} waiting", waiters.len())

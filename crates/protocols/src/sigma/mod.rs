@@ -61,8 +61,8 @@
 //!
 //! [`message`] first.
 //!
-//! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote, `queue`,
-//! tombstones and `tokens`. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
+//! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
+//! `owners`, `queue`, tombstones and `tokens`. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
 //! a host knows of other peers.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
@@ -82,6 +82,7 @@ pub mod message;
 mod moving;
 mod mutant;
 mod neighbours;
+mod owners;
 mod queue;
 mod replica;
 mod sealing;

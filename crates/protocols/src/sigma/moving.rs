@@ -12,7 +12,9 @@ use alloc::vec::Vec;
 use sigmalock_core::{Context, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token};
 
 use super::host::{Desk, Host};
-use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, Hello, Message};
+use super::message::{
+    HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, Hello, Message, OWNERS_MAX,
+};
 use super::neighbours::pace;
 use super::replica::Replica;
 use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
@@ -106,8 +108,11 @@ impl Host {
     pub(super) fn on_hand_off(&mut self, cx: Cx<'_, '_>, from: PeerId, hand_off: &HandOff) {
         let config = &self.desk.config;
         let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
-        let wants = wants.chain(hand_off.owner.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
+        let wants = wants.chain(hand_off.owners.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
+        let together = |owner: &HandedVote| owner.ticket.mode.shares_with(owner.ticket.mode);
         let sane = config.open
+            && hand_off.owners.len() <= OWNERS_MAX
+            && (hand_off.owners.len() <= 1 || hand_off.owners.iter().all(together))
             && usize::from(hand_off.replica.index) < config.quorum.n()
             && hand_off.waiters.len() <= HANDED_WAITERS_MAX
             && wants.into_iter().all(|ttl| ttl > Span::ZERO && ttl <= config.lease_max);
@@ -145,6 +150,7 @@ impl Host {
         if neighbour.under_way.get(of).is_some_and(|hand_off| hand_off.id == id) {
             neighbour.under_way.remove(of);
             neighbour.tries = 0;
+            neighbour.takes_more();
             self.pump(cx, from);
         }
     }
@@ -240,8 +246,11 @@ impl Host {
         } else {
             replica.erase(&self.desk, cx);
         }
+        if self.desk.breaks(Mutant::HandsOffOneReader) {
+            hand_off.owners.truncate(1);
+        }
         if self.desk.breaks(Mutant::HandsOffWithoutTheVote) {
-            hand_off.owner = None;
+            hand_off.owners.clear();
         }
         let hand_off = Box::new(hand_off);
         cx.send(peer, Message::HandOff(hand_off.clone()));

@@ -61,4 +61,18 @@ mutants! {
     AdoptsBriefly = "adopts-briefly",
     /// A host whose hand-off is not acknowledged in time goes on as if it had not handed off.
     ResumesByTimeout = "resumes-by-timeout",
+    /// A replica lets readers pass a writer that waits.
+    LetsReadersPass = "lets-readers-pass",
+    /// A replica gives a writer the vote that readers have.
+    LetsWritersJoinReaders = "lets-writers-join-readers",
+    /// A replica gives its vote to one reader at a time.
+    KeepsReadersApart = "keeps-readers-apart",
+    /// A replica takes the RELEASE of one reader for that of all.
+    FreesAllReaders = "frees-all-readers",
+    /// A replica proposes to readers the token of the writer before them.
+    ReadsUnderTheWritersToken = "reads-under-the-writers-token",
+    /// A replica does not remember the tokens of readers.
+    ForgetsReaders = "forgets-readers",
+    /// A host hands a replica off and says of one reader only that it has its vote.
+    HandsOffOneReader = "hands-off-one-reader",
 }

@@ -70,6 +70,14 @@ impl Neighbour {
         self.tries = 0;
     }
 
+    /// It has taken something over: if it had said that it is leaving and has nothing left, that is no
+    /// longer so until it says it again.
+    pub(super) fn takes_more(&mut self) {
+        if let HandedOver::Everything { .. } = self.handed_over {
+            self.handed_over = HandedOver::Nothing;
+        }
+    }
+
     pub(super) fn owes_word(&self) -> bool {
         self.handed_over == HandedOver::Nothing
     }

@@ -32,6 +32,9 @@ impl Queue {
     pub(super) fn len(&self) -> usize {
         self.waiters.len()
     }
+    pub(super) fn first(&self) -> Option<&Waiter> {
+        self.waiters.front()
+    }
     pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.waiters.iter().map(|waiter| waiter.ticket)
     }
@@ -67,6 +70,20 @@ impl Queue {
         if let Ok(place) = self.place_of(ticket) {
             self.waiters.remove(place);
             self.unsaved.push((*ticket, None));
+        }
+    }
+
+    /// The oldest, or (against the rules) the youngest.
+    pub(super) fn peek(&self, youngest: bool) -> Option<&Waiter> {
+        if youngest { self.waiters.back() } else { self.waiters.front() }
+    }
+
+    /// Puts the first for whom this holds before all others, which is against the rules.
+    pub(super) fn bring_forward(&mut self, may: impl Fn(&Waiter) -> bool) {
+        if let Some(place) = self.waiters.iter().position(may)
+            && let Some(waiter) = self.waiters.remove(place)
+        {
+            self.waiters.push_front(waiter);
         }
     }
 

@@ -1,6 +1,8 @@
 //! One replica: who has its vote, who waits for it, and which token comes next.
 
-use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use alloc::vec::Vec;
+
+use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
     Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span,
     Surroundings, Token,
@@ -8,6 +10,7 @@ use sigmalock_core::{
 
 use super::host::Desk;
 use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
+use super::owners::{Owner, Owners};
 use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
 use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
@@ -17,7 +20,7 @@ use crate::parts::{Alarm, Tombstones};
 #[derive(Debug, Clone)]
 pub(super) struct Replica {
     pub(super) id: ReplicaId,
-    pub(super) owner: Option<Owner>,
+    pub(super) owners: Owners,
     pub(super) queue: Queue,
     pub(super) tombstones: Tombstones<RequestId>,
     pub(super) tokens: Tokens,
@@ -38,41 +41,6 @@ pub(super) struct Replica {
     pub(super) dirty: bool,
 }
 
-/// Who has the vote.
-#[derive(Debug, Clone)]
-pub(super) struct Owner {
-    pub(super) ticket: Ticket,
-    /// The lease it asked for; `vote.lease` may be the shorter claim window.
-    pub(super) ttl: Span,
-    pub(super) vote: Vote,
-    pub(super) echo: Echo,
-    pub(super) since: LocalTime,
-    /// Whether it has had a token written down, which counts as shown from then on.
-    pub(super) sealed: bool,
-    pub(super) recalled_at: Option<LocalTime>,
-    /// Whether another host may have voted since the proposal was made, so that it may be too low.
-    pub(super) stale: bool,
-}
-
-impl Owner {
-    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
-        let Lease { given, ttl } = self.vote.lease;
-        if desk.breaks(Mutant::NeverEndsLeases) {
-            return LocalTime::NEVER;
-        }
-        let early = if desk.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
-        LocalTime::from_micros(given.as_micros()) + (ttl - early)
-    }
-    /// The owner is alive, as of this message. A late copy of an old one shows nothing, and so changes
-    /// nothing, unless it brings the first claim.
-    fn renew_by(&mut self, echo: Echo, ttl: Span) {
-        if echo.sent > self.echo.sent || ttl > self.vote.lease.ttl {
-            self.vote.lease = Lease { given: echo.heard, ttl };
-        }
-        self.echo = self.echo.newer(echo);
-    }
-}
-
 /// How the time of an owner ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
@@ -88,7 +56,7 @@ impl Replica {
     pub(super) fn new(id: ReplicaId, desk: &Desk, now: LocalTime) -> Self {
         Self {
             id,
-            owner: None,
+            owners: Owners::default(),
             queue: Queue::default(),
             tombstones: Tombstones::new(desk.config.limits.tombstones_max),
             tokens: Tokens::forgotten(desk.floor),
@@ -130,10 +98,11 @@ impl Replica {
     /// What was proposed before another host may have voted is proposed anew, before the vote is good for
     /// any longer.
     fn freshen_proposal(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        let Some(owner) = self.owner.as_mut().filter(|owner| owner.stale) else { return };
-        let proposal = self.tokens.propose(desk, cx);
-        (owner.vote.proposal, owner.stale) = (owner.vote.proposal.max(proposal), false);
-        self.dirty = true;
+        for owner in self.owners.iter_mut().filter(|owner| owner.stale) {
+            let proposal = self.tokens.propose(desk, cx, owner.ticket.mode);
+            (owner.vote.proposal, owner.stale) = (owner.vote.proposal.max(proposal), false);
+            self.dirty = true;
+        }
     }
 
     /// Until when another host may have votes out for it.
@@ -149,38 +118,40 @@ impl Replica {
         desk.abstain_until.max(self.abstain_until).max(self.inherited_until(desk, cx))
     }
 
-    /// Brings back what the disk knows. The restored vote runs a full lease from now, because nobody
-    /// knows how much of it was left.
+    /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
+    /// much of it was left.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens;
         if desk.config.open {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
         }
-        self.owner = saved.owner.map(|(ticket, ttl, proposal)| Owner {
-            ticket,
-            ttl,
-            vote: Vote {
-                grant: desk.next_grant(),
-                lease: Lease { given: now.stamp(), ttl },
-                proposal,
-            },
-            // A true echo, if a useless one: the owner's clock read that long before this restart, so
-            // what is computed from it ends too early, never too late.
-            echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
-            since: now,
-            // Perhaps, perhaps not: so it counts.
-            sealed: true,
-            recalled_at: None,
-            stale: desk.config.open,
-        });
+        for &(ticket, ttl, proposal) in &saved.owners {
+            self.owners.insert(Owner {
+                ticket,
+                ttl,
+                vote: Vote {
+                    grant: desk.next_grant(),
+                    lease: Lease { given: now.stamp(), ttl },
+                    proposal,
+                },
+                // A true echo, if a useless one: the owner's clock read that long before this restart, so
+                // what is computed from it ends too early, never too late.
+                echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
+                since: now,
+                // Perhaps, perhaps not: so it counts.
+                sealed: true,
+                recalled_at: None,
+                stale: desk.config.open,
+            });
+        }
     }
 
     /// Brings back a waiter that the disk knows. As with the owner, its echo is true and useless.
     pub(super) fn restore_waiter(
         &mut self, desk: &Desk, now: LocalTime, ticket: Ticket, ttl: Span,
     ) {
-        if self.owner_ticket() == Some(ticket) {
+        if self.owners.get(&ticket).is_some() {
             return;
         }
         let echo = Echo { sent: LocalTime::MIN, heard: now.stamp() };
@@ -203,22 +174,20 @@ impl Replica {
         }
         let now = cx.now();
         let echo = Echo { sent: ask.sent, heard: now.stamp() };
-        if desk.breaks(Mutant::GrantsTwice) && self.owner.is_some() {
-            self.owner = None;
+        if desk.breaks(Mutant::GrantsTwice) {
+            self.owners.clear();
         }
-        if self.owner_ticket() == Some(ask.ticket) && !self.may_confirm(desk, cx) {
+        if self.owners.get(&ask.ticket).is_some() && !self.may_confirm(desk, cx) {
             let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
             let wait = wait.max(desk.config.claim_window);
             let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
             return self.send(desk, cx, ask.ticket, echo, answer);
         }
-        match &mut self.owner {
-            Some(owner) if owner.ticket == ask.ticket => {
-                owner.renew_by(echo, owner.vote.lease.ttl);
-            }
-            _ => {
+        match self.owners.get_mut(&ask.ticket) {
+            Some(owner) => owner.renew_by(echo, owner.vote.lease.ttl),
+            None => {
                 // Who has just given the vote back has a place, even if all others are taken.
-                let room = desk.config.limits.queue_len_max + usize::from(self.owner.is_none());
+                let room = desk.config.limits.queue_len_max + usize::from(self.owners.is_empty());
                 let (ticket, ttl) = (ask.ticket, ask.ttl);
                 // The answer sets the expiry, once the place in the queue is known.
                 let expires = LocalTime::NEVER;
@@ -229,7 +198,7 @@ impl Replica {
                     return self.send(desk, cx, ask.ticket, echo, answer);
                 }
                 self.pass_on(desk, cx, Some(ask.ticket));
-                self.recall_if_younger(desk, cx, ask.ticket);
+                self.recall_younger(desk, cx, ask.ticket);
             }
         }
         self.respond(desk, cx, ask.ticket);
@@ -242,34 +211,29 @@ impl Replica {
     pub(super) fn on_yield(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId) {
         self.settle(desk, cx);
         let any = desk.breaks(Mutant::AcceptsAnyYield);
-        if self
-            .owner
-            .as_ref()
-            .is_some_and(|o| o.ticket == ask.ticket && (o.vote.grant == grant || any))
-        {
+        if self.owners.get(&ask.ticket).is_some_and(|owner| owner.vote.grant == grant || any) {
             cx.note(Note::Yielded);
-            self.vacate(End::Returned);
+            self.vacate(desk, ask.ticket, End::Returned);
         }
         self.answer(desk, cx, ask);
     }
 
-    /// SEAL: writes a token down, for the present owner only and never below what was proposed.
+    /// SEAL: writes a token down, for a present owner only and never below what was proposed.
     pub(super) fn on_seal(
         &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId, token: Token,
     ) {
         self.settle(desk, cx);
         let echo = Echo { sent: ask.sent, heard: cx.now().stamp() };
         let confirms = self.may_confirm(desk, cx);
-        if let Some(owner) = &mut self.owner
+        if let Some(owner) = self.owners.get_mut(&ask.ticket)
             && confirms
-            && owner.ticket == ask.ticket
             && owner.vote.grant == grant
             && owner.vote.proposal <= token
         {
             owner.vote.proposal = token;
             owner.sealed = true;
             owner.renew_by(echo, owner.ttl);
-            self.tokens.proposal_sealed();
+            self.tokens.proposal_sealed(desk, token, ask.ticket.mode);
             self.dirty = true;
         }
         self.answer(desk, cx, ask);
@@ -286,16 +250,20 @@ impl Replica {
         if let Spent::Token(used) = spent {
             self.learn(desk, ticket, used);
         }
-        match &self.owner {
-            Some(owner) if owner.ticket == ticket => {
+        match self.owners.get(&ticket) {
+            Some(owner) => {
                 let held = now.since(owner.since);
                 self.service = (self.service * 7 + held) / 8;
-                self.vacate(match spent {
+                let end = match spent {
                     Spent::Nothing | Spent::Token(_) => End::Returned,
                     Spent::Unknown => End::Lapsed,
-                });
+                };
+                self.vacate(desk, ticket, end);
+                if desk.breaks(Mutant::FreesAllReaders) {
+                    self.owners.clear();
+                }
             }
-            _ => {
+            None => {
                 self.queue.remove(&ticket);
                 self.propose_anew(desk, cx);
             }
@@ -317,15 +285,12 @@ impl Replica {
             self.save(desk, cx);
             return None;
         }
-        let good = match &mut self.owner {
-            Some(owner) if owner.ticket == claim.ticket && owner.vote.grant == claim.grant => {
-                owner.renew_by(echo, owner.ttl);
-                true
-            }
-            _ => false,
-        };
+        let owner = self.owners.get_mut(&claim.ticket);
+        let good = owner.filter(|owner| owner.vote.grant == claim.grant).map(|owner| {
+            owner.renew_by(echo, owner.ttl);
+        });
         self.save(desk, cx);
-        Some(good)
+        Some(good.is_some())
     }
 
     /// The replica's timer. False if the replica has nothing left to remember.
@@ -336,20 +301,24 @@ impl Replica {
         self.queue.prune(now);
         self.settle(desk, cx);
         let idle_at = self.used_at + desk.config.limits.idle_after;
-        let empty = self.owner.is_none() && self.queue.is_empty() && self.tombstones.is_empty();
+        let empty = self.owners.is_empty() && self.queue.is_empty() && self.tombstones.is_empty();
         if empty && idle_at <= now && desk.abstain_until.max(self.abstain_until) <= now {
             return false;
         }
         let next = if idle_at > now { idle_at } else { now + desk.config.limits.idle_after };
-        let lease_end = self.owner.as_ref().map_or(LocalTime::NEVER, |owner| owner.lease_end(desk));
-        self.wake_at(cx, next.min(lease_end).min(desk.voting_at(now)));
+        self.wake_at(cx, next.min(self.owners.lease_end(desk)).min(desk.voting_at(now)));
         self.wake_to_vote(desk, cx);
         true
     }
 
+    /// Whether somebody waits who could have the vote, if it was there to give.
+    fn is_wanted(&self, desk: &Desk) -> bool {
+        self.queue.first().is_some_and(|first| self.owners.admit(desk, first.ticket.mode))
+    }
+
     /// Somebody waits for it to vote: it wakes when it may.
     fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        if desk.config.open && self.owner.is_none() && !self.queue.is_empty() {
+        if desk.config.open && self.is_wanted(desk) {
             let at = self.voting_at(desk, cx);
             if at > cx.now() {
                 self.wake_at(cx, at);
@@ -377,14 +346,15 @@ impl Replica {
             false => around.inherited_until(&self.id, &handed_over),
         };
         let voting_at = desk.abstain_until.max(self.abstain_until).max(inherited_until);
-        let owner = self.owner.as_ref().map(|owner| OwnerReport {
+        let owner = |owner: &Owner| OwnerReport {
             request: owner.ticket.request,
+            mode: owner.ticket.mode,
             held_for: now.since(owner.since),
             ends_in: owner.lease_end(desk).since(now),
-        });
+        };
         ReplicaReport {
             index: self.id.index,
-            owner,
+            owners: self.owners.iter().take(OWNERS_SHOWN_MAX).map(owner).collect(),
             waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
             waiting: self.queue.len() as u32,
             token: self.tokens.highest(),
@@ -398,82 +368,98 @@ impl Replica {
         self.wake_at(cx, desk.voting_at(now).min(now + desk.config.limits.idle_after));
     }
 
-    /// Ends a lease that is over, and gives a vote that is free to the next in the queue.
+    /// Ends leases that are over, and gives a vote that is free to the next in the queue.
     pub(super) fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
-        if let Some(owner) = &self.owner
-            && owner.lease_end(desk) <= cx.now()
-        {
+        while let Some(owner) = self.owners.overdue(desk, cx.now()) {
             let claimed = owner.vote.lease.ttl == owner.ttl;
             cx.note(if claimed { Note::LeaseLapsed } else { Note::ClaimLapsed });
-            self.vacate(End::Lapsed);
+            self.vacate(desk, owner.ticket, End::Lapsed);
         }
         self.pass_on(desk, cx, None);
         self.save(desk, cx);
     }
 
-    pub(super) fn vacate(&mut self, end: End) {
-        let Some(owner) = self.owner.take() else { return };
+    /// An owner's time ends.
+    pub(super) fn vacate(&mut self, desk: &Desk, ticket: Ticket, end: End) {
+        let Some(owner) = self.owners.take(&ticket) else { return };
         self.dirty = true;
         if owner.stale {
-            self.tokens.raise(owner.vote.proposal);
+            self.tokens.raise(desk, owner.vote.proposal, ticket.mode);
         } else if owner.sealed || matches!(end, End::Lapsed) {
-            self.tokens.proposal_spent(owner.vote.proposal);
+            self.tokens.proposal_spent(desk, owner.vote.proposal, ticket.mode);
         }
     }
 
-    /// Gives the vote to the first in the queue, if it is there to give. `asker` is about to be
-    /// answered anyway, so it needs no message of its own and, being awake, no claim window.
+    /// Gives the vote to the first in the queue, and to those behind it who may have it too, if it is
+    /// there to give. Whoever has to wait makes all behind it wait: a writer is not passed by readers.
+    /// `asker` is about to be answered anyway, so it needs no message of its own and, being awake, no
+    /// claim window.
     fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
         let now = cx.now();
         let abstain_until = desk.abstain_until.max(self.abstain_until);
-        if self.owner.is_some() || self.queue.is_empty() || abstain_until > now {
+        if abstain_until > now || !self.has_next(desk) || !self.may_confirm(desk, cx) {
             return;
         }
-        if !self.may_confirm(desk, cx) {
-            return;
-        }
-        while let Some(next) = self.queue.pop(desk.breaks(Mutant::ServesYoungestFirst)) {
+        while self.has_next(desk)
+            && let Some(next) = self.queue.pop(desk.breaks(Mutant::ServesYoungestFirst))
+        {
             if next.expires <= now && asker != Some(next.ticket) {
                 cx.note(Note::WaiterExpired);
                 continue;
             }
-            desk.vouch(cx);
-            let asked = asker == Some(next.ticket);
-            let ttl = if asked { next.ttl } else { desk.config.claim_window.min(next.ttl) };
-            let vote = Vote {
-                grant: desk.next_grant(),
-                lease: Lease { given: now.stamp(), ttl },
-                proposal: self.tokens.propose(desk, cx),
-            };
-            self.owner = Some(Owner {
-                ticket: next.ticket,
-                ttl: next.ttl,
-                vote,
-                echo: next.echo,
-                since: now,
-                sealed: false,
-                recalled_at: None,
-                stale: false,
-            });
-            self.dirty = true;
-            self.wake_at(cx, now + ttl);
-            if !asked {
-                self.save(desk, cx);
-                self.send(desk, cx, next.ticket, next.echo, Answer::Yours { vote, asked });
-            }
-            return;
+            self.give(desk, cx, &next, asker == Some(next.ticket));
         }
     }
 
-    /// The token proposed to the present owner has meanwhile been shown by somebody else: proposes a
+    /// Whether the next in the queue may have the vote.
+    fn has_next(&mut self, desk: &Desk) -> bool {
+        if desk.breaks(Mutant::LetsReadersPass) {
+            self.queue.bring_forward(|waiter| self.owners.admit(desk, waiter.ticket.mode));
+        }
+        let next = self.queue.peek(desk.breaks(Mutant::ServesYoungestFirst));
+        next.is_some_and(|next| self.owners.admit(desk, next.ticket.mode))
+    }
+
+    fn give(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, next: &Waiter, asked: bool) {
+        let now = cx.now();
+        desk.vouch(cx);
+        let ttl = if asked { next.ttl } else { desk.config.claim_window.min(next.ttl) };
+        let vote = Vote {
+            grant: desk.next_grant(),
+            lease: Lease { given: now.stamp(), ttl },
+            proposal: self.tokens.propose(desk, cx, next.ticket.mode),
+        };
+        self.owners.insert(Owner {
+            ticket: next.ticket,
+            ttl: next.ttl,
+            vote,
+            echo: next.echo,
+            since: now,
+            sealed: false,
+            recalled_at: None,
+            stale: false,
+        });
+        self.dirty = true;
+        self.wake_at(cx, now + ttl);
+        if !asked {
+            self.save(desk, cx);
+            self.send(desk, cx, next.ticket, next.echo, Answer::Yours { vote, asked });
+        }
+    }
+
+    /// The token proposed to a present owner has meanwhile been shown by somebody else: proposes a
     /// higher one, and says so, which saves the owner a SEAL.
     fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
-        let Some(owner) = &mut self.owner else { return };
-        let above = desk.config.block_above(self.tokens.highest());
-        if owner.vote.proposal < above {
-            owner.vote.proposal = above;
-            self.dirty = true;
-            let (ticket, echo, vote) = (owner.ticket, owner.echo, owner.vote);
+        let mut told = Vec::new();
+        for owner in self.owners.iter_mut() {
+            let above = self.tokens.least(desk, owner.ticket.mode);
+            if owner.vote.proposal < above {
+                owner.vote.proposal = above;
+                told.push((owner.ticket, owner.echo, owner.vote));
+            }
+        }
+        self.dirty |= !told.is_empty();
+        for (ticket, echo, vote) in told {
             self.save(desk, cx);
             self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
         }
@@ -485,51 +471,50 @@ impl Replica {
     fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
         let before = self.tokens;
         if desk.config.open {
-            self.tokens.learn(desk, Used { knew: None, ..used });
-            let fresh = self.owner.as_ref().filter(|o| o.ticket == ticket && !o.stale);
+            self.tokens.learn(desk, Used { knew: None, ..used }, ticket.mode);
+            let fresh = self.owners.get(&ticket).filter(|owner| !owner.stale);
             if fresh.is_some_and(|owner| owner.vote.proposal <= used.token) {
-                self.tokens.proposal_sealed();
+                self.tokens.proposal_sealed(desk, used.token, ticket.mode);
             }
         } else {
-            self.tokens.learn(desk, used);
+            self.tokens.learn(desk, used, ticket.mode);
         }
         self.dirty |= self.tokens != before;
     }
 
-    /// An older request waits here: the owner is asked to yield, unless it is inside. Asked again
-    /// after a while, in case the message was lost.
-    fn recall_if_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, asker: Ticket) {
+    /// An older request waits here: owners that keep it waiting are asked to yield, unless they are
+    /// inside. Asked again after a while, in case the message was lost.
+    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, asker: Ticket) {
         let now = cx.now();
-        let Some(owner) = &mut self.owner else { return };
-        let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
-        if owner.ticket > asker && due {
-            owner.recalled_at = Some(now);
-            cx.note(Note::Recalled);
-            cx.send(
-                owner.ticket.request.client,
-                Message::Recall {
-                    replica: self.id.clone(),
-                    ticket: owner.ticket,
-                    grant: owner.vote.grant,
-                },
-            );
+        if self.owners.get(&asker).is_some() {
+            return;
+        }
+        for owner in self.owners.iter_mut() {
+            let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
+            if owner.ticket > asker && !owner.ticket.mode.shares_with(asker.mode) && due {
+                owner.recalled_at = Some(now);
+                cx.note(Note::Recalled);
+                let (replica, ticket) = (self.id.clone(), owner.ticket);
+                let grant = owner.vote.grant;
+                cx.send(ticket.request.client, Message::Recall { replica, ticket, grant });
+            }
         }
     }
 
+    /// Who has the vote, as others are told.
     fn owner_ticket(&self) -> Option<Ticket> {
-        self.owner.as_ref().map(|owner| owner.ticket)
+        self.owners.eldest().map(|owner| owner.ticket)
     }
 
     /// Answers a message about a request with where it stands.
     fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket) {
-        let (echo, answer) = match &self.owner {
-            Some(owner) if owner.ticket == ticket => {
-                (owner.echo, Answer::Yours { vote: owner.vote, asked: true })
-            }
-            owner => {
+        let (echo, answer) = match self.owners.get(&ticket) {
+            Some(owner) => (owner.echo, Answer::Yours { vote: owner.vote, asked: true }),
+            None => {
                 let now = cx.now();
-                let age = owner.as_ref().map_or(Span::ZERO, |owner| now.since(owner.since));
-                let owner = owner.as_ref().map(|owner| owner.ticket);
+                let eldest = self.owners.eldest();
+                let age = eldest.map_or(Span::ZERO, |owner| now.since(owner.since));
+                let owner = eldest.map(|owner| owner.ticket);
                 let voting_at = self.voting_at(desk, cx);
                 self.wake_to_vote(desk, cx);
                 let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
@@ -539,7 +524,7 @@ impl Replica {
                 let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(voting_at.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
-                let ahead = place as u32 + u32::from(owner.is_some());
+                let ahead = place as u32 + self.owners.len() as u32;
                 let turn = desk.config.turn_in(service, place as u64);
                 let turn = turn.max(voting_at.since(now));
                 (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
@@ -573,8 +558,8 @@ impl Replica {
     pub(super) fn save_now(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
-            let owner = self.owner.as_ref().map(|o| (o.ticket, o.ttl, o.vote.proposal));
-            let saved = Saved { owner, tokens: self.tokens };
+            let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
+            let saved = Saved { owners, tokens: self.tokens };
             cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
         }
         for (ticket, ttl) in self.queue.take_unsaved() {
@@ -596,6 +581,6 @@ impl Replica {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Saved {
-    owner: Option<(Ticket, Span, Token)>,
+    owners: Vec<(Ticket, Span, Token)>,
     tokens: Tokens,
 }

@@ -1,6 +1,6 @@
 //! When m votes are held but propose different tokens: one has to be written down at all of them.
 
-use sigmalock_core::{Context, LocalTime};
+use sigmalock_core::{Context, LocalTime, Mode};
 
 use super::attempt::{Attempt, Phase};
 use super::{Config, Mutant, Note, Sigma};
@@ -22,7 +22,8 @@ impl Attempt {
             && agreeing + self.ballot.unknown() >= config.quorum.m()
     }
 
-    /// Asks the voters to write down a token (the last of a block) higher than all they proposed.
+    /// Asks the voters to write down a token (the last of a block) as high as any they
+    /// proposed; a writer, higher.
     pub(super) fn seal(&mut self, config: &Config, cx: Cx<'_, '_>) {
         let token = match self.phase {
             // Enough voters can still accept the one already asked for.
@@ -33,7 +34,12 @@ impl Attempt {
             }
             _ => {
                 cx.note(Note::SealedSlowly);
-                config.block_above(self.ballot.proposals().max().unwrap_or_default())
+                let highest = self.ballot.proposals().max().unwrap_or_default();
+                match self.ticket.mode {
+                    Mode::Exclusive | Mode::Permit { .. } => config.block_above(highest),
+                    // Readers may show the same: going further would have the next one seal, too.
+                    Mode::Shared => highest,
+                }
             }
         };
         let fresh = !matches!(self.phase, Phase::Sealing(asked) if asked == token);

@@ -32,6 +32,8 @@ pub(super) struct Seat {
     pub(super) yielded_at: LocalTime,
     /// Whether the host has yet to say that it took it back.
     pub(super) yielding: bool,
+    /// The last grant that was recalled before it was heard of.
+    pub(super) recalled: Option<GrantId>,
     pub(super) asked_at: LocalTime,
     pub(super) ask_at: LocalTime,
     /// How often it was asked since it last answered.
@@ -83,6 +85,7 @@ impl Seat {
             yielded: None,
             yielded_at: LocalTime::MIN,
             yielding: false,
+            recalled: None,
             asked_at: LocalTime::MIN,
             ask_at: LocalTime::NEVER,
             tries: 0,

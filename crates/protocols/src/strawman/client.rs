@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Patience, PeerId, Refusal, ReplicaId,
+    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Patience, PeerId, Refusal, ReplicaId,
     RequestId, Span,
 };
 
@@ -34,7 +34,9 @@ impl Strawman {
     }
 
     fn check(&self, id: CallId, wish: &Acquire) -> Result<(), Refusal> {
-        if wish.ttl < self.config.ttl_min() {
+        if wish.mode != Mode::Exclusive {
+            Err(Refusal::NoSuchMode { mode: wish.mode })
+        } else if wish.ttl < self.config.ttl_min() {
             Err(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
         } else if wish.ttl > self.config.lease_max {
             Err(Refusal::TtlTooLong { at_most: self.config.lease_max })
@@ -130,7 +132,7 @@ impl Strawman {
                 cx.cancel_timer(Timer::Patience(call));
                 cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
                 cx.set_timer(Timer::Lapse(call), deadline - warning);
-                cx.reply(call, LockReply::Granted { token: None, deadline });
+                cx.reply(call, LockReply::Granted { token: None, deadline, slot: None });
             }
             Phase::Asking => {
                 let lost = |b: &&Ballot| b.rejected && b.expiry == LocalTime::MIN;

@@ -95,7 +95,7 @@ impl Table {
     }
     fn acquire(&mut self, peer: u64, patience: Patience) {
         let name = Name::new("/a").unwrap();
-        self.ask(peer, LockRequest::Acquire(Acquire { name, ttl: TTL, patience }));
+        self.ask(peer, LockRequest::Acquire(Acquire::exclusive(name, TTL, patience)));
     }
     fn deliver(&mut self, (from, to, message): (PeerId, PeerId, Message)) {
         self.feed(to.0, Input::Receive { from, message });
@@ -218,7 +218,7 @@ fn the_lease_counts_from_the_request_and_only_literally_from_the_vote() {
         t.acquire(4, Patience::Forever);
         t.now += Span::from_millis(300);
         t.settle();
-        let (_, LockReply::Granted { token: None, deadline }) = t.replies[0] else { panic!() };
+        let (_, LockReply::Granted { token: None, deadline, .. }) = t.replies[0] else { panic!() };
         assert_eq!(deadline.since(asked), Span::from_millis(expected), "{variant}");
     }
 }
@@ -319,7 +319,7 @@ fn the_shortest_ttl_that_is_accepted_can_be_had_and_kept() {
     t.config.round_trip_worst = Span::from_millis(26);
     (0..6).for_each(|peer| t.start(peer, Birth::First));
     let (name, ttl) = (Name::new("/a").unwrap(), t.config.ttl_min());
-    t.ask(4, LockRequest::Acquire(Acquire { name, ttl, patience: Patience::Try }));
+    t.ask(4, LockRequest::Acquire(Acquire::exclusive(name, ttl, Patience::Try)));
     t.now += t.config.round_trip_worst;
     t.settle();
     t.pass(ttl * 4);
@@ -344,7 +344,7 @@ fn impossible_messages_and_wishes_change_nothing() {
     assert_eq!(t.notes, [Note::Impossible; 3]);
     assert!(t.mail.is_empty());
     for ttl in [Span::from_millis(1), t.config.lease_max + Span::from_micros(1)] {
-        let wish = Acquire { name: honest.replica.name.clone(), ttl, patience: Patience::Try };
+        let wish = Acquire::exclusive(honest.replica.name.clone(), ttl, Patience::Try);
         t.ask(5, LockRequest::Acquire(wish));
     }
     t.acquire(4, Patience::Try);

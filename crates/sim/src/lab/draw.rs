@@ -124,8 +124,18 @@ pub(super) fn quorum(membership: Membership, seed: u64) -> Quorum {
     unreachable!("the shares add up to 100, and each is a quorum")
 }
 
+/// What a world has beside what every world has. Each draws from a stream of its own: otherwise the seed
+/// means the same world.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crowd {
+    /// Every peer has an agent and several users.
+    pub(super) agents: bool,
+    /// Some users only want to read.
+    pub(super) modes: bool,
+}
+
 /// The world that a seed means for a subject, which gets numbers that fit it.
-pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, RunConfig) {
+pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x746f_7274);
     let weather = Weather::draw(&mut rng);
     let jumps = weather != Weather::Forgetful && rng.below(2) == 0;
@@ -138,7 +148,10 @@ pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, R
     let many = n >= MANY;
     let mut workload = workload(&mut rng, &subject.tuning, many);
     weather.bend_workload(&mut rng, &mut workload);
-    if agents {
+    if crowd.modes {
+        add_modes(&mut workload, crowd.agents, seed);
+    }
+    if crowd.agents {
         let calm = matches!(weather, Weather::Calm | Weather::Echoes);
         add_agents(&mut subject, &mut workload, calm, many, seed);
     }
@@ -269,6 +282,8 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         clients_on_hosts: rng.below(5) == 0,
         clients_per_peer: 1,
         ttl: Length::Uniform(ttl_min, lease),
+        readers: 0.0,
+        permits: None,
         inside,
         patience: PatienceMix {
             forever: 1.0 - only_try,
@@ -287,8 +302,23 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
     }
 }
 
-/// Gives every peer an agent and several clients, from a stream of their own: otherwise the seed means
-/// the same world.
+/// Makes some clients readers; or, if there are agents, all locks semaphores. Rather more than less, and more
+/// clients: a lock that nobody shares shows nothing.
+pub(super) fn add_modes(workload: &mut Workload, agents: bool, seed: u64) {
+    let mut rng = Rng::split(seed, 0x6d6f_6465);
+    workload.readers = *rng.pick(&[0.3, 0.5, 0.7, 0.9]);
+    if agents && rng.below(2) == 0 {
+        workload.permits = Some(*rng.pick(&[1, 2, 2, 3, 5]));
+    }
+    if let Arrivals::Loops { clients, .. } = &mut workload.arrivals {
+        *clients += rng.below(4) as usize;
+    }
+    if workload.inside == Length::ZERO {
+        workload.inside = Length::Uniform(Span::ZERO, ms(rng.between(100, 1_000)));
+    }
+}
+
+/// Gives every peer an agent and several clients.
 pub(super) fn add_agents(
     subject: &mut Subject, workload: &mut Workload, calm: bool, many: bool, seed: u64,
 ) {

@@ -86,7 +86,7 @@ fn jain(shares: impl Iterator<Item = u64>, clients: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sigmalock_core::{CallId, Incarnation, Name, Span};
+    use sigmalock_core::{CallId, Incarnation, Mode, Name, Span};
 
     fn request(client: u64, call: u64) -> RequestId {
         RequestId { client: PeerId(client), incarnation: Incarnation(1), call: CallId(call) }
@@ -105,9 +105,15 @@ mod tests {
         let name = Name::new("/a").unwrap();
         let mut meter = Meter::new(TrueTime(100));
         let mut see = |at, what| meter.on_record(&Record { at: TrueTime(at), what });
-        let asked =
-            |request| What::Asked { request, name: name.clone(), forever: true, until: None };
-        let granted = |request| What::Granted { request, token: None, until: TrueTime(9_999) };
+        let asked = |request| What::Asked {
+            request,
+            name: name.clone(),
+            mode: Mode::Exclusive,
+            forever: true,
+            until: None,
+        };
+        let granted =
+            |request| What::Granted { request, token: None, slot: None, until: TrueTime(9_999) };
         see(110, asked(request(1, 1)));
         see(120, granted(request(1, 1)));
         see(130, asked(request(2, 1)));

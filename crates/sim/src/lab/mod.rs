@@ -12,3 +12,4 @@ pub mod plan;
 pub mod sweep;
 pub mod torture;
 pub mod trace;
+pub mod zones;

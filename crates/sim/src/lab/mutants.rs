@@ -20,6 +20,8 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
             agent::Mutant::ReusesTokens => "tokens",
             agent::Mutant::NeverLetsGo => "turns",
             agent::Mutant::IgnoresPatience => "answered",
+            agent::Mutant::MakesUpASlot => "exclusion",
+            agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot => "sharing",
         },
     }
 }
@@ -39,18 +41,24 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::TakesOverBlindly
         | Mutant::HandsOffWithoutTheVote
         | Mutant::AdoptsBriefly
-        | Mutant::ResumesByTimeout => "exclusion",
+        | Mutant::ResumesByTimeout
+        | Mutant::LetsWritersJoinReaders
+        | Mutant::FreesAllReaders
+        | Mutant::HandsOffOneReader => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
         | Mutant::ShowsGrantCounter
         | Mutant::SealsAfterDeadline
         | Mutant::ForgetsTokenFloor
         | Mutant::TrustsOldTokens
-        | Mutant::OverlapsBlocks => "tokens",
+        | Mutant::OverlapsBlocks
+        | Mutant::ReadsUnderTheWritersToken
+        | Mutant::ForgetsReaders => "tokens",
         Mutant::ShowsUnsealedToken => "register",
         Mutant::AnswersTwice => "accounting",
         Mutant::ForgetsTombstones | Mutant::SitsOnVotes => "idle",
-        Mutant::ServesYoungestFirst => "fifo",
+        Mutant::ServesYoungestFirst | Mutant::LetsReadersPass => "fifo",
+        Mutant::KeepsReadersApart => "sharing",
         Mutant::NeverEndsLeases => "stall",
         Mutant::EndsInSilence => "answered",
         Mutant::IgnoresDeadline => "notice",
@@ -66,7 +74,8 @@ pub const fn world_for(mutant: Mutant) -> Membership {
             | sigma::Mutant::TakesOverBlindly
             | sigma::Mutant::HandsOffWithoutTheVote
             | sigma::Mutant::AdoptsBriefly
-            | sigma::Mutant::ResumesByTimeout,
+            | sigma::Mutant::ResumesByTimeout
+            | sigma::Mutant::HandsOffOneReader,
         ) => Membership::Open,
         _ => Membership::Fixed,
     }
@@ -81,11 +90,13 @@ pub fn hunt(
     mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
 ) -> Option<Failure> {
     let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
-    let (agents, membership) = (mutant.needs_agents(), world_for(mutant));
+    let (agents, modes) = (mutant.needs_agents(), mutant.needs_modes());
+    let membership = world_for(mutant);
     // A host that moves a vote wrongly matters most where few votes win.
     let few = || (membership == Membership::Open).then(|| Quorum::new(3, 2).ok()).flatten();
     let quorum = quorum.or_else(few);
-    let victim = Victim { protocol, variant, mutant: Some(mutant), agents, quorum, membership };
+    let broken = Some(mutant);
+    let victim = Victim { protocol, variant, mutant: broken, agents, modes, quorum, membership };
     let healthy = Victim { mutant: None, ..victim };
     let oracle = oracle_for(mutant);
     let mut from = seeds.start;

@@ -10,7 +10,7 @@
 
 use sigmalock_core::{PeerId, Span};
 
-use super::draw::{self, EVENTS_MAX, ms};
+use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{Mishaps, Regime};
 use crate::clock::Clocks;
 use crate::faults::{Cut, Fault, FaultPlan};
@@ -25,7 +25,7 @@ use crate::workload::{Arrivals, Length};
 pub(super) const QUORUMS: [(u16, u16, u64); 3] = [(9, 6, 60), (5, 3, 25), (3, 2, 15)];
 
 /// The world that a seed means for a subject, which gets numbers that fit it.
-pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, RunConfig) {
+pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x6f70_656e);
     let network = draw::network(&mut rng);
     let mail_max = ms(rng.between(100, 5_000));
@@ -44,7 +44,10 @@ pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, R
         workload.inside = Length::Uniform(Span::ZERO, lease);
         workload.arrivals = Arrivals::Loops { clients: 4, think: Length::Constant(ms(50)) };
     }
-    if agents {
+    if crowd.modes {
+        draw::add_modes(&mut workload, crowd.agents, seed);
+    }
+    if crowd.agents {
         draw::add_agents(&mut subject, &mut workload, false, false, seed);
     }
     let mut config = RunConfig::new(seed, subject.quorum.n(), network, workload);
@@ -59,7 +62,7 @@ pub(super) fn case(mut subject: Subject, agents: bool, seed: u64) -> (Subject, R
     let silence = ms(rng.between(1_000, 3_000));
     let delay = ms(rng.between(50, 800));
     let linger = ms(rng.between(500, 5_000));
-    config.open = Some(Open { first, silence, delay, linger, lease_max });
+    config.open = Some(Open { first, silence, delay, linger, lease_max, cells: None });
     let safety = ms(rng.between(30_000, 60_000));
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
     let moves = Moves { joins, leaves, restless };

@@ -48,6 +48,8 @@ pub struct Victim {
     pub mutant: Option<Mutant>,
     /// Whether every peer has an agent and several users.
     pub agents: bool,
+    /// Whether some users only want to read, and may be inside together.
+    pub modes: bool,
     /// m of n; if none is given, each seed draws one of the usual ones.
     pub quorum: Option<Quorum>,
     /// In which kind of world.
@@ -62,15 +64,25 @@ impl Victim {
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
         match self.membership {
-            Membership::Fixed => draw::case(subject, self.has_agents(), seed),
-            Membership::Open => open::case(subject, self.has_agents(), seed),
+            Membership::Fixed => draw::case(subject, self.crowd(), seed),
+            Membership::Open => open::case(subject, self.crowd(), seed),
         }
+    }
+
+    fn crowd(&self) -> draw::Crowd {
+        draw::Crowd { agents: self.has_agents(), modes: self.has_modes() }
     }
 
     /// Whether every peer has an agent: it is to have one, or what is broken is the agent.
     #[must_use]
     pub fn has_agents(&self) -> bool {
         self.agents || self.mutant.is_some_and(Mutant::needs_agents)
+    }
+
+    /// Whether there are readers: there are to be some, or what is broken is how they are treated.
+    #[must_use]
+    pub fn has_modes(&self) -> bool {
+        self.modes || self.mutant.is_some_and(Mutant::needs_modes)
     }
 
     /// The command that runs one seed again.
@@ -96,8 +108,9 @@ impl Victim {
         let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
         let agents = if self.has_agents() { " --agents" } else { "" };
+        let modes = if self.has_modes() { " --modes" } else { "" };
         format!(
-            "--protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{mutant}"
+            "--protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{modes}{mutant}"
         )
     }
 }
@@ -276,7 +289,8 @@ mod tests {
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let quorum = Quorum::new(3, 2).ok();
         let membership = Membership::Fixed;
-        let victim = Victim { protocol, variant, mutant: None, agents: false, quorum, membership };
+        let (mutant, agents, modes) = (None, false, false);
+        let victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
         let seeds = u64::MAX - 5..u64::MAX;
         let report = |jobs| torture(&victim, seeds.clone(), jobs, &|_| (), false);
         let (one, many) = (report(1), report(usize::MAX));

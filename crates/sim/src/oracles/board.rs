@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{CallId, Incarnation, Name, PeerId, RequestId};
+use sigmalock_core::{CallId, Incarnation, Mode, Name, PeerId, RequestId};
 
 use crate::history::{Record, TrueTime, What};
 
@@ -10,7 +10,7 @@ use crate::history::{Record, TrueTime, What};
 #[derive(Debug, Default)]
 pub(super) struct Board {
     locks: BTreeMap<Name, Lock>,
-    requests: BTreeMap<RequestId, (Name, TrueTime)>,
+    requests: BTreeMap<RequestId, (Name, TrueTime, Mode)>,
 }
 
 /// One lock.
@@ -61,19 +61,40 @@ impl Board {
 
     /// When a request asked, while it waits or is inside.
     pub(super) fn asked(&self, request: RequestId) -> Option<TrueTime> {
-        self.requests.get(&request).map(|(_, asked)| *asked)
+        self.requests.get(&request).map(|(_, asked, _)| *asked)
+    }
+
+    /// In what company a request wants its lock, or has it.
+    pub(super) fn mode(&self, request: RequestId) -> Mode {
+        self.requests.get(&request).map_or(Mode::Exclusive, |(.., mode)| *mode)
+    }
+
+    /// Whether two requests may be inside together, if there is room.
+    pub(super) fn share(&self, one: RequestId, other: RequestId) -> bool {
+        let (one, other) = (self.mode(one), self.mode(other));
+        let permits = one == other && matches!(one, Mode::Permit { .. });
+        permits || one.shares_with(other)
+    }
+
+    /// How many like this one may be inside together.
+    pub(super) fn room(&self, request: RequestId) -> usize {
+        match self.mode(request) {
+            Mode::Exclusive => 1,
+            Mode::Shared => usize::MAX,
+            Mode::Permit { of } => of.into(),
+        }
     }
 
     /// Whether a request waits.
     pub(super) fn is_waiting(&self, request: RequestId) -> bool {
-        self.requests.get(&request).is_some_and(|(name, asked)| {
+        self.requests.get(&request).is_some_and(|(name, asked, _)| {
             self.locks.get(name).is_some_and(|lock| lock.waiting.contains_key(&(*asked, request)))
         })
     }
 
     /// Until when a request is inside, if it is.
     pub(super) fn inside_until(&self, request: RequestId) -> Option<TrueTime> {
-        let (name, _) = self.requests.get(&request)?;
+        let (name, ..) = self.requests.get(&request)?;
         self.locks.get(name)?.inside.get(&request).copied()
     }
 
@@ -81,8 +102,8 @@ impl Board {
     pub(super) fn see(&mut self, record: &Record) {
         let at = record.at;
         match &record.what {
-            What::Asked { request, name, forever, .. } => {
-                self.requests.insert(*request, (name.clone(), at));
+            What::Asked { request, name, mode, forever, .. } => {
+                self.requests.insert(*request, (name.clone(), at, *mode));
                 let lock = self.locks.entry(name.clone()).or_default();
                 if lock.waiting.is_empty() {
                     lock.waited_since = at;
@@ -131,7 +152,7 @@ impl Board {
     }
 
     fn close(&mut self, request: RequestId, at: TrueTime) {
-        let Some((name, asked)) = self.requests.remove(&request) else { return };
+        let Some((name, asked, _)) = self.requests.remove(&request) else { return };
         let Some(lock) = self.locks.get_mut(&name) else { return };
         lock.leave(asked, request, at);
         if lock.waiting.is_empty() && lock.inside.is_empty() {

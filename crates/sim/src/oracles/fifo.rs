@@ -4,7 +4,9 @@
 //! 3 worst one-way delays of each other may come in any order. Beyond that the earlier one is known to
 //! every replica (one delay), knows its answers (two), and what it yielded is queued again (three), all
 //! before the later one asks: wherever both wait, the earlier one is ahead, and nobody overtakes it.
-//! Only requests that wait for ever count as overtaken; others may be about to give up.
+//! Only requests that wait for ever count as overtaken; others may be about to give up. And among readers
+//! that may be inside together nobody is overtaken, whoever hears first that it may enter; but no reader
+//! may enter before a writer that asked well before it.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +40,8 @@ impl Fifo {
             return Vec::new();
         };
         let earlier = lock.waiting.iter().take_while(|((at, _), _)| *at + self.head_start < asked);
-        earlier.filter(|(_, forever)| **forever).map(|((_, request), _)| *request).collect()
+        let earlier = earlier.filter(|(_, forever)| **forever).map(|((_, waits), _)| *waits);
+        earlier.filter(|waits| !self.board.share(*waits, request)).collect()
     }
 }
 
@@ -89,6 +92,15 @@ mod tests {
     #[test]
     fn who_asks_at_about_the_same_time_may_come_first() {
         assert!(overtakers(100, 100).is_empty());
+    }
+
+    #[test]
+    fn readers_do_not_overtake_each_other_but_a_writer() {
+        let pass = |first: What| {
+            let tale = [(0, first), (400, asked_to_read(2)), (500, granted(2, 9_999))];
+            judge(Fifo::new(setting()), &tale, 9_999).len()
+        };
+        assert_eq!((pass(asked_to_read(1)), pass(asked(1))), (0, 1));
     }
 
     #[test]

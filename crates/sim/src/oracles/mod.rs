@@ -2,8 +2,8 @@
 //!
 //! | oracle | promises |
 //! |---|---|
-//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant |
-//! | [`tokens`] | tokens strictly increase from grant to grant |
+//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant, or readers only |
+//! | [`tokens`] | tokens strictly increase from grant to grant; readers' lie between the writers around them |
 //! | [`register`] | a fenced register takes no write of the past and refuses none of the present |
 //! | [`notice`] | whoever is awake is told before its deadline that its lock is lost |
 //! | [`answered`] | every request is answered, once, or explained |
@@ -11,6 +11,7 @@
 //! | [`turns`] | the same where peers have agents: nobody is overtaken by more than a grant of another peer |
 //! | [`stall`] | after the heal no lock stays empty while somebody waits |
 //! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits |
+//! | [`sharing`] | without faults no reader is kept out by readers |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
 //! Each has a mutant that it must catch: [`crate::lab::mutants::oracle_for`].
@@ -25,6 +26,7 @@ pub mod fifo;
 pub mod idle;
 pub mod notice;
 pub mod register;
+pub mod sharing;
 pub mod stall;
 pub mod tokens;
 pub mod turns;
@@ -41,6 +43,7 @@ pub use self::fifo::Fifo;
 pub use self::idle::Idle;
 pub use self::notice::Notice;
 pub use self::register::Register;
+pub use self::sharing::Sharing;
 pub use self::stall::Stall;
 pub use self::tokens::Tokens;
 pub use self::turns::Turns;
@@ -87,7 +90,7 @@ pub trait Oracle {
 }
 
 /// The names of all oracles.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "exclusion",
     "tokens",
     "register",
@@ -97,6 +100,7 @@ pub const NAMES: [&str; 10] = [
     "turns",
     "stall",
     "idle",
+    "sharing",
     "accounting",
 ];
 
@@ -118,6 +122,7 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
             None => Box::new(Fifo::new(setting)),
         });
         oracles.push(Box::new(Idle::new(setting)));
+        oracles.push(Box::new(Sharing::new(setting)));
     }
     oracles
 }

@@ -1,7 +1,7 @@
 //! Hand-made histories for the tests of oracles: requests are numbered by their clients, times are in
 //! milliseconds, and there is one lock.
 
-use sigmalock_core::{CallId, Incarnation, Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{CallId, Incarnation, Mode, Name, PeerId, RequestId, Span, Token};
 
 use super::{Oracle, Setting, Violation};
 use crate::history::{Ending, Ledger, Record, TrueTime, What};
@@ -28,20 +28,31 @@ pub(super) fn request(client: u64) -> RequestId {
 
 pub(super) fn asked(client: u64) -> What {
     let (request, name) = (request(client), Name::new("/a").unwrap());
-    What::Asked { request, name, forever: true, until: None }
+    What::Asked { request, name, mode: Mode::Exclusive, forever: true, until: None }
+}
+
+pub(super) fn asked_to_read(client: u64) -> What {
+    let (request, name) = (request(client), Name::new("/a").unwrap());
+    What::Asked { request, name, mode: Mode::Shared, forever: true, until: None }
+}
+
+pub(super) fn asked_for_permit(client: u64, of: u16) -> What {
+    let (request, name) = (request(client), Name::new("/a").unwrap());
+    What::Asked { request, name, mode: Mode::Permit { of }, forever: true, until: None }
 }
 
 pub(super) fn asked_until(client: u64, until_ms: u64) -> What {
     let (request, name) = (request(client), Name::new("/a").unwrap());
-    What::Asked { request, name, forever: false, until: Some(ms(until_ms)) }
+    What::Asked { request, name, mode: Mode::Exclusive, forever: false, until: Some(ms(until_ms)) }
 }
 
 pub(super) fn granted(client: u64, until_ms: u64) -> What {
-    What::Granted { request: request(client), token: None, until: ms(until_ms) }
+    What::Granted { request: request(client), token: None, until: ms(until_ms), slot: None }
 }
 
 pub(super) fn granted_with(client: u64, token: u64) -> What {
-    What::Granted { request: request(client), token: Some(Token(token)), until: ms(1_000_000) }
+    let (request, until) = (request(client), ms(1_000_000));
+    What::Granted { request, token: Some(Token(token)), until, slot: None }
 }
 
 pub(super) fn extended(client: u64, until_ms: u64) -> What {

@@ -5,11 +5,12 @@
 //! wait at its peer. Once it is known everywhere ([`super::fifo`] says when), every other peer may use up
 //! the grant that it has or that is ahead, and asks again behind it. Something that ends at the peer that
 //! waits may have it ask anew, so the count begins again. Only requests that wait for ever count as
-//! overtaken.
+//! overtaken. Readers stand for themselves in the swarm: they overtake nobody with whom they may be inside,
+//! nor with whom they waited from the beginning.
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{Name, PeerId, Span};
+use sigmalock_core::{Mode, Name, PeerId, RequestId, Span};
 
 use super::board::{Board, Lock, request_of};
 use super::{Oracle, Setting, Violation};
@@ -42,17 +43,21 @@ impl Turns {
     }
 }
 
-/// The peers at which somebody has waited for long.
-fn waiting(lock: &Lock, row: &Row, at: TrueTime, head_start: Span) -> Vec<PeerId> {
-    let long = |((asked, request), forever): (&(TrueTime, _), &bool)| {
-        let request: &sigmalock_core::RequestId = request;
-        let ended = row.ended.get(&request.client).copied().unwrap_or_default();
-        (*forever && (*asked).max(ended) + head_start < at).then_some(request.client)
-    };
-    let mut peers: Vec<PeerId> = lock.waiting.iter().filter_map(long).collect();
-    peers.sort_unstable();
-    peers.dedup();
-    peers
+impl Turns {
+    /// The peers at which somebody has waited for long, whom `entering` passes.
+    fn waiting(&self, lock: &Lock, row: &Row, entering: RequestId, at: TrueTime) -> Vec<PeerId> {
+        let reads = self.board.mode(entering) == Mode::Shared;
+        let since = if reads { self.board.asked(entering).unwrap_or(at) } else { at };
+        let long = |((asked, request), forever): (&(TrueTime, RequestId), &bool)| {
+            let ended = row.ended.get(&request.client).copied().unwrap_or_default();
+            let long = (*asked).max(ended) + self.head_start < since;
+            (*forever && long && !self.board.share(*request, entering)).then_some(request.client)
+        };
+        let mut peers: Vec<PeerId> = lock.waiting.iter().filter_map(long).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        peers
+    }
 }
 
 impl Oracle for Turns {
@@ -65,10 +70,14 @@ impl Oracle for Turns {
         if let (Some(request), Some((name, lock))) =
             (request_of(&record.what), self.board.lock_of(&record.what))
         {
-            let row = self.names.entry(name.clone()).or_default();
             let peer = request.client;
+            let passed = match (&record.what, self.names.get(name)) {
+                (What::Granted { .. }, Some(row)) => self.waiting(lock, row, request, at),
+                _ => Vec::new(),
+            };
+            let row = self.names.entry(name.clone()).or_default();
             if let What::Granted { .. } = &record.what {
-                for waits in waiting(lock, row, at, self.head_start) {
+                for waits in passed {
                     if waits == peer {
                         continue;
                     }

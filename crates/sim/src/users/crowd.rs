@@ -160,7 +160,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     pub(crate) fn scripted_write(&mut self, index: usize, name: &Name) {
         let name = self.users.name(name);
         let theirs = self.users.list.iter().rev().filter(|user| user.peer as usize == index);
-        let last = theirs.filter_map(|user| user.last).find(|(_, of, _)| *of == name);
+        let last = theirs.filter_map(|user| user.last).find(|pass| pass.name == name);
         self.write_again(last);
     }
 }

@@ -56,7 +56,7 @@ impl Table {
     }
     fn acquire(&mut self, peer: u64) -> CallId {
         let (name, ttl) = (Name::new("/a").unwrap(), Span::from_secs(9));
-        let wish = Acquire { name, ttl, patience: Patience::Forever };
+        let wish = Acquire::exclusive(name, ttl, Patience::Forever);
         self.calls += 1;
         let id = CallId(self.calls);
         self.feed(peer, Input::Request { id, request: LockRequest::Acquire(wish) });

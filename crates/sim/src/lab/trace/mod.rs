@@ -321,7 +321,7 @@ mod tests {
         let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
         let mutant = Subject::new(protocol, variant, quorum).with_mutant(mutant).unwrap().mutant;
         let (quorum, membership) = (Some(quorum), Membership::Fixed);
-        Victim { protocol, variant, mutant, agents: false, quorum, membership }
+        Victim { protocol, variant, mutant, agents: false, modes: false, quorum, membership }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sigmalock_core::{PeerId, RequestId};
 use super::{Kind, State, Step, View};
 use crate::history::{Record, TrueTime, What};
 use crate::oracles::Violation;
-use crate::scenario::{Cast, tell};
+use crate::scenario::{Cast, Words};
 use crate::watch::Watch;
 
 /// Messages under way whose time of sending is remembered. Beyond, arrows are drawn level.
@@ -23,6 +23,7 @@ pub(super) struct Recorder<'a> {
     under_way: BTreeMap<(PeerId, PeerId, String), VecDeque<TrueTime>>,
     last_sent: Option<(PeerId, PeerId, String)>,
     sealing: Vec<PeerId>,
+    words: Words,
     before: State,
     steps: VecDeque<Step>,
     left_out: (usize, usize),
@@ -42,6 +43,7 @@ impl<'a> Recorder<'a> {
             under_way: BTreeMap::new(),
             last_sent: None,
             sealing: Vec::new(),
+            words: Words::default(),
             before: State::default(),
             steps: VecDeque::new(),
             left_out: (0, 0),
@@ -175,22 +177,22 @@ impl Watch for Recorder<'_> {
             name if several_users => format!("{name} ({})", request.call.0),
             name => name,
         };
-        let words = || tell(&record.what, &who).unwrap_or_default();
+        let words = self.words.tell(&record.what, &who).unwrap_or_default();
         let named = |peer: &PeerId, deed: &str| format!("{} {deed}", cast.name(*peer));
         let (kind, peer, text) = match &record.what {
-            What::Asked { request, .. } => (Kind::Asked, request.client, words()),
+            What::Asked { request, .. } => (Kind::Asked, request.client, words),
             What::Granted { request, .. } => {
                 let sealed = self.sealing.contains(&request.client);
                 self.sealing.retain(|peer| *peer != request.client);
                 let end = if sealed { ", sealed" } else { "" };
-                (Kind::Granted, request.client, format!("{}{end}", words()))
+                (Kind::Granted, request.client, format!("{}{end}", words))
             }
-            What::Extended { request, .. } => (Kind::Extended, request.client, words()),
-            What::Lost(request) => (Kind::Lost, request.client, words()),
-            What::Released(request) => (Kind::Released, request.client, words()),
-            What::Ended(request, _) => (Kind::Ended, request.client, words()),
+            What::Extended { request, .. } => (Kind::Extended, request.client, words),
+            What::Lost(request) => (Kind::Lost, request.client, words),
+            What::Released(request) => (Kind::Released, request.client, words),
+            What::Ended(request, _) => (Kind::Ended, request.client, words),
             What::Wrote { accepted: true, .. } => return,
-            What::Wrote { request, .. } => (Kind::Refused, request.client, words()),
+            What::Wrote { request, .. } => (Kind::Refused, request.client, words),
             What::Crashed(peer) => (Kind::Down, *peer, named(peer, "stops")),
             What::FellAsleep(peer) => (Kind::Asleep, *peer, named(peer, "falls asleep")),
             // Those who begin their first life are no news.

@@ -1,0 +1,110 @@
+//! Who has a replica's vote: one writer, or readers together.
+
+use alloc::vec::Vec;
+
+use sigmalock_core::{Echo, Lease, LocalTime, Mode, Span};
+
+use super::Mutant;
+use super::host::Desk;
+use super::message::{OWNERS_MAX, Ticket, Vote};
+
+/// Those who have the vote, at most [`OWNERS_MAX`]; any two of them may be inside together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Owners(Vec<Owner>);
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(super) struct Owner {
+    pub(super) ticket: Ticket,
+    /// The lease it asked for; `vote.lease` may be the shorter claim window.
+    pub(super) ttl: Span,
+    pub(super) vote: Vote,
+    pub(super) echo: Echo,
+    pub(super) since: LocalTime,
+    /// Whether it has had a token written down, which counts as shown from then on.
+    pub(super) sealed: bool,
+    pub(super) recalled_at: Option<LocalTime>,
+    /// Whether another host may have voted since the proposal was made, so that it may be too low.
+    pub(super) stale: bool,
+}
+
+impl Owner {
+    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
+        let Lease { given, ttl } = self.vote.lease;
+        if desk.breaks(Mutant::NeverEndsLeases) {
+            return LocalTime::NEVER;
+        }
+        let early = if desk.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
+        LocalTime::from_micros(given.as_micros()) + (ttl - early)
+    }
+
+    /// The owner is alive, as of this message. A late copy of an old one shows nothing, and so changes
+    /// nothing, unless it brings the first claim.
+    pub(super) fn renew_by(&mut self, echo: Echo, ttl: Span) {
+        if echo.sent > self.echo.sent || ttl > self.vote.lease.ttl {
+            self.vote.lease = Lease { given: echo.heard, ttl };
+        }
+        self.echo = self.echo.newer(echo);
+    }
+}
+
+impl Owners {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Owner> {
+        self.0.iter()
+    }
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Owner> {
+        self.0.iter_mut()
+    }
+
+    /// The owner with this ticket, if it is one.
+    pub(super) fn get(&self, ticket: &Ticket) -> Option<&Owner> {
+        self.0.iter().find(|owner| owner.ticket == *ticket)
+    }
+    pub(super) fn get_mut(&mut self, ticket: &Ticket) -> Option<&mut Owner> {
+        self.0.iter_mut().find(|owner| owner.ticket == *ticket)
+    }
+
+    /// The one who stands for all of them in what others are told: whoever asked first.
+    pub(super) fn eldest(&self) -> Option<&Owner> {
+        self.0.iter().min_by_key(|owner| owner.ticket)
+    }
+
+    /// Whether one more may have the vote, too.
+    pub(super) fn admit(&self, desk: &Desk, mode: Mode) -> bool {
+        let shares = |owner: &Owner| {
+            let with = owner.ticket.mode;
+            mode.shares_with(with) && !desk.breaks(Mutant::KeepsReadersApart)
+                || with == Mode::Shared && desk.breaks(Mutant::LetsWritersJoinReaders)
+        };
+        self.0.len() < OWNERS_MAX && (desk.config.compromised || self.0.iter().all(shares))
+    }
+
+    pub(super) fn insert(&mut self, owner: Owner) {
+        self.0.push(owner);
+    }
+
+    pub(super) fn take(&mut self, ticket: &Ticket) -> Option<Owner> {
+        let place = self.0.iter().position(|owner| owner.ticket == *ticket)?;
+        Some(self.0.remove(place))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Somebody whose lease is over, if there is anybody.
+    pub(super) fn overdue(&self, desk: &Desk, now: LocalTime) -> Option<&Owner> {
+        self.0.iter().find(|owner| owner.lease_end(desk) <= now)
+    }
+
+    /// When the next of their leases ends.
+    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
+        self.0.iter().map(|owner| owner.lease_end(desk)).min().unwrap_or(LocalTime::NEVER)
+    }
+}
