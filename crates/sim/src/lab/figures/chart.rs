@@ -13,7 +13,7 @@ const HEADING: f64 = 26.0;
 const LEGEND_ROW: f64 = 20.0;
 const BELOW: f64 = 52.0;
 /// Of the legend's text, generously.
-const CHAR_WIDTH: f64 = 8.0;
+const CHAR_WIDTH: f64 = 7.7;
 const SAMPLE_WIDTH: f64 = 34.0;
 
 /// How values become places.
