@@ -13,13 +13,16 @@ pub enum Mutant {
     Sigma(sigma::Mutant),
     /// An agent without one of its rules, over a healthy Sigma.
     Agent(agent::Mutant),
+    /// Clients that take several locks at once, in any order and not in the one that all keep to.
+    TakesLocksInAnyOrder,
 }
 
 impl Mutant {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let sigma = sigma::Mutant::ALL.iter().copied().map(Self::Sigma);
-        sigma.chain(agent::Mutant::ALL.iter().copied().map(Self::Agent))
+        let agent = agent::Mutant::ALL.iter().copied().map(Self::Agent);
+        sigma.chain(agent).chain([Self::TakesLocksInAnyOrder])
     }
 
     /// The name as commands spell it.
@@ -28,6 +31,7 @@ impl Mutant {
         match self {
             Self::Sigma(mutant) => mutant.as_str(),
             Self::Agent(mutant) => mutant.as_str(),
+            Self::TakesLocksInAnyOrder => "takes-locks-in-any-order",
         }
     }
 
@@ -37,39 +41,41 @@ impl Mutant {
         matches!(self, Self::Agent(_) | Self::Sigma(sigma::Mutant::OverlapsBlocks))
     }
 
-    /// Whether there must be readers for it to show.
+    /// Whether there must be readers, permits or several locks at once for it to show.
     #[must_use]
     pub const fn needs_modes(self) -> bool {
         use sigma::Mutant;
         matches!(
             self,
-            Self::Sigma(
-                Mutant::LetsReadersPass
-                    | Mutant::LetsWritersJoinReaders
-                    | Mutant::KeepsReadersApart
-                    | Mutant::FreesAllReaders
-                    | Mutant::ReadsUnderTheWritersToken
-                    | Mutant::ForgetsReaders
-                    | Mutant::HandsOffOneReader
-            ) | Self::Agent(
-                agent::Mutant::AsksForOneSlot
-                    | agent::Mutant::MakesUpASlot
-                    | agent::Mutant::KeepsEverySlot
-            )
+            Self::TakesLocksInAnyOrder
+                | Self::Sigma(
+                    Mutant::LetsReadersPass
+                        | Mutant::LetsWritersJoinReaders
+                        | Mutant::KeepsReadersApart
+                        | Mutant::FreesAllReaders
+                        | Mutant::ReadsUnderTheWritersToken
+                        | Mutant::ForgetsReaders
+                        | Mutant::HandsOffOneReader
+                )
+                | Self::Agent(
+                    agent::Mutant::AsksForOneSlot
+                        | agent::Mutant::MakesUpASlot
+                        | agent::Mutant::KeepsEverySlot
+                )
         )
     }
 
     pub(crate) const fn of_sigma(self) -> Option<sigma::Mutant> {
         match self {
             Self::Sigma(mutant) => Some(mutant),
-            Self::Agent(_) => None,
+            Self::Agent(_) | Self::TakesLocksInAnyOrder => None,
         }
     }
 
     pub(crate) const fn of_agent(self) -> Option<agent::Mutant> {
         match self {
             Self::Agent(mutant) => Some(mutant),
-            Self::Sigma(_) => None,
+            Self::Sigma(_) | Self::TakesLocksInAnyOrder => None,
         }
     }
 }

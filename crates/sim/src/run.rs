@@ -117,6 +117,7 @@ impl RunConfig {
             faulty,
             queues,
             entries_per_grant: None,
+            several: work.together > 1,
             patience_after_heal: self.patience_after_heal,
         }
     }

@@ -14,7 +14,7 @@ use crate::register::FencedRegister;
 use crate::rng::Rng;
 use crate::run::RunConfig;
 use crate::watch::Watch;
-use crate::workload::Errand;
+use crate::workload::{Errand, Workload};
 use crate::world::{Event, LockProtocol, World};
 
 /// Somebody who asks for locks through a peer, one at a time.
@@ -24,6 +24,9 @@ pub(crate) struct User {
     /// Counts beginnings and ends of sessions: what was scheduled for an earlier one is void.
     epoch: u32,
     session: Option<Session>,
+    /// If it takes several locks at once: those it has, and those it will ask for.
+    held: Vec<Session>,
+    wants: Vec<usize>,
     /// The last token it was given, for which lock: scripts may write with it whenever they like.
     last: Option<Pass>,
 }
@@ -162,8 +165,72 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
         let names = self.users.names.len() as u64;
         let name = self.users.rng.below(names) as usize;
+        let wants = self.further_names(name);
+        let name = wants.first().copied().unwrap_or(name);
+        self.users.list[user as usize].wants = wants.into_iter().skip(1).collect();
         let errand = self.config.workload.errand(&mut self.users.rng, kindly);
         self.ask(user, name, errand);
+    }
+
+    /// All names that are taken at once with this one, in the order of all; none, if it is the only one.
+    fn further_names(&mut self, name: usize) -> Vec<usize> {
+        let Workload { together, any_order, .. } = self.config.workload;
+        if together < 2 {
+            return Vec::new();
+        }
+        let count = 1 + self.users.rng.below(together as u64) as usize;
+        let mut names: Vec<usize> = (0..self.users.names.len()).filter(|k| *k != name).collect();
+        self.users.rng.shuffle(&mut names);
+        names.truncate(count - 1);
+        names.push(name);
+        if !any_order {
+            names.sort_by_key(|name| self.users.names[*name].as_str().to_owned());
+        }
+        names
+    }
+
+    /// It is out of all locks that it has beside the one it asked for last. They are yet to be given back;
+    /// what is said about them meanwhile is said to nobody.
+    fn take_others(&mut self, user: u32) -> Vec<CallId> {
+        let record = &mut self.users.list[user as usize];
+        record.wants.clear();
+        let index = record.peer as usize;
+        let others = std::mem::take(&mut record.held);
+        self.users.busy -= others.len();
+        for session in &others {
+            self.peers[index].calls.retain(|(call, _)| *call != session.request.call);
+            self.record(What::Released(session.request));
+        }
+        others.into_iter().map(|session| session.request.call).collect()
+    }
+
+    fn peer_of(&self, user: u32) -> usize {
+        self.users.list[user as usize].peer as usize
+    }
+
+    fn give_back(&mut self, index: usize, calls: Vec<CallId>) {
+        for held in calls {
+            let id = self.peers[index].next_call();
+            self.request(index, id, LockRequest::Release { held });
+        }
+    }
+
+    /// One of the locks that it has is lost while it waits for another, or works: it gives up all.
+    fn lose_one_of_several(&mut self, user: u32, request: RequestId) {
+        self.record(What::Lost(request));
+        let record = &mut self.users.list[user as usize];
+        let index = record.peer as usize;
+        record.held.retain(|session| session.request != request);
+        self.users.busy -= 1;
+        self.peers[index].calls.retain(|(call, _)| *call != request.call);
+        let mut calls = self.take_others(user);
+        calls.push(request.call);
+        self.give_back(index, calls);
+        match self.users.list[user as usize].session {
+            Some(Session { phase: Phase::Waiting, .. }) => self.cancel(user),
+            Some(_) => self.leave(user),
+            None => {}
+        }
     }
 
     fn ask(&mut self, user: u32, name: usize, errand: Errand) {
@@ -272,6 +339,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             self.waits.add(waited);
         }
         self.write(user);
+        let record = &mut self.users.list[user as usize];
+        if !record.wants.is_empty() {
+            let next = record.wants.remove(0);
+            record.held.extend(record.session.take());
+            return self.ask(user, next, errand);
+        }
         if let Some(after) = errand.inside {
             self.schedule(user, after, Deed::Leave);
         }
@@ -311,6 +384,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     fn lose(&mut self, user: u32, request: RequestId) {
+        if self.users.list[user as usize].held.iter().any(|held| held.request == request) {
+            return self.lose_one_of_several(user, request);
+        }
         self.record(What::Lost(request));
         let record = &mut self.users.list[user as usize];
         let Some(session) = &mut record.session else { return };
@@ -319,7 +395,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             record.epoch += 1;
             self.schedule(user, after, Deed::Leave);
         } else {
+            let (others, index) = (self.take_others(user), self.peer_of(user));
             self.finish(user);
+            self.give_back(index, others);
             self.go_on(user, Span::ZERO);
         }
     }
@@ -336,21 +414,26 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             self.record(What::Released(request));
         }
         let index = self.users.list[user as usize].peer as usize;
+        let others = self.take_others(user);
         self.finish(user);
-        let id = self.peers[index].next_call();
-        self.request(index, id, LockRequest::Release { held: request.call });
+        self.give_back(index, vec![request.call]);
+        self.give_back(index, others);
         self.go_on(user, Span::ZERO);
     }
 
     fn end(&mut self, user: u32, request: RequestId, ending: Ending) {
         self.record(What::Ended(request, ending));
+        let (others, index) = (self.take_others(user), self.peer_of(user));
         self.finish(user);
+        self.give_back(index, others);
         self.go_on(user, AFTER_REFUSAL_MIN);
     }
 
     fn finish(&mut self, user: u32) {
         let user = &mut self.users.list[user as usize];
         user.epoch += 1;
+        self.users.busy -= user.held.len();
+        user.held.clear();
         if let Some(session) = user.session.take() {
             self.users.busy -= 1;
             let calls = &mut self.peers[user.peer as usize].calls;

@@ -126,6 +126,10 @@ pub struct Workload {
     pub readers: f64,
     /// If the locks are semaphores: how many permits each has. Only agents know them.
     pub permits: Option<u16>,
+    /// How many of the locks they take at once, at most, all or none.
+    pub together: usize,
+    /// Whether they do so in any order, and not in the one that all keep to: a mutant.
+    pub any_order: bool,
     /// How long they stay inside.
     pub inside: Length,
     /// How long they wait.
@@ -158,6 +162,8 @@ impl Workload {
             ttl: Length::Constant(Span::from_secs(10)),
             readers: 0.0,
             permits: None,
+            together: 1,
+            any_order: false,
             inside: Length::ZERO,
             patience: PatienceMix::FOREVER,
             cancel: Habit::NEVER,

@@ -94,12 +94,12 @@ async fn bad_names_are_refused_with_a_sentence() {
 #[tokio::test]
 async fn requests_that_make_no_sense_are_refused_and_the_session_goes_on() {
     let peer = Peer::start().await;
-    let shared = v1::Mode::Shared as i32;
+    let no_permits = v1::Mode::Permit as i32;
     let asks = vec![
         open(API_VERSION),
         SessionRequest { kind: None },
         open(API_VERSION),
-        acquire(1, "/a", shared),
+        acquire(1, "/a", no_permits),
         acquire(2, "/a", 77),
         acquire(3, "a b", 0),
         SessionRequest { kind: Some(Ask::Release(v1::Release { call: 9 })) },

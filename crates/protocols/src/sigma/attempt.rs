@@ -1,8 +1,8 @@
 //! One request, from its first REQUEST to its RELEASE.
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Name, Patience, PeerId, ReplicaId,
-    Span, Token,
+    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId,
+    ReplicaId, Span, Token,
 };
 
 use super::ballot::Ballot;
@@ -227,8 +227,11 @@ impl Attempt {
             return cx.note(Note::Malformed);
         }
         if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
-            // It has overtaken the vote itself.
-            self.ballot.seat_mut(index).recalled = Some(grant);
+            // It has overtaken the vote itself. Writers in that place find out soon enough that nobody can
+            // win; readers may take each other for winners.
+            if self.ticket.mode == Mode::Shared {
+                self.ballot.seat_mut(index).recalled = Some(grant);
+            }
         } else if matches!(self.phase, Phase::Asking) {
             self.give_back(config, cx, index, grant);
         }

@@ -284,6 +284,8 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         ttl: Length::Uniform(ttl_min, lease),
         readers: 0.0,
         permits: None,
+        together: 1,
+        any_order: false,
         inside,
         patience: PatienceMix {
             forever: 1.0 - only_try,
@@ -309,6 +311,12 @@ pub(super) fn add_modes(workload: &mut Workload, agents: bool, seed: u64) {
     workload.readers = *rng.pick(&[0.3, 0.5, 0.7, 0.9]);
     if agents && rng.below(2) == 0 {
         workload.permits = Some(*rng.pick(&[1, 2, 2, 3, 5]));
+    }
+    // In some worlds they take several at once.
+    if rng.below(4) == 0 {
+        let name = |k| Name::new(&format!("/torture/{k}")).ok();
+        workload.names = (1..=rng.between(2, 4)).filter_map(name).collect();
+        workload.together = rng.between(2, 3) as usize;
     }
     if let Arrivals::Loops { clients, .. } = &mut workload.arrivals {
         *clients += rng.below(4) as usize;

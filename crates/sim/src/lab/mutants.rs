@@ -15,6 +15,7 @@ use crate::mutant::Mutant;
 pub const fn oracle_for(mutant: Mutant) -> &'static str {
     match mutant {
         Mutant::Sigma(mutant) => oracle_for_sigma(mutant),
+        Mutant::TakesLocksInAnyOrder => "progress",
         Mutant::Agent(mutant) => match mutant {
             agent::Mutant::HandsOverPastTheDeadline => "exclusion",
             agent::Mutant::ReusesTokens => "tokens",

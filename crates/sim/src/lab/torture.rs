@@ -63,10 +63,12 @@ impl Victim {
         let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
-        match self.membership {
+        let (subject, mut config) = match self.membership {
             Membership::Fixed => draw::case(subject, self.crowd(), seed),
             Membership::Open => open::case(subject, self.crowd(), seed),
-        }
+        };
+        config.workload.any_order = self.mutant == Some(Mutant::TakesLocksInAnyOrder);
+        (subject, config)
     }
 
     fn crowd(&self) -> draw::Crowd {

@@ -12,6 +12,7 @@
 //! | [`stall`] | after the heal no lock stays empty while somebody waits |
 //! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits |
 //! | [`sharing`] | without faults no reader is kept out by readers |
+//! | [`progress`] | where clients take several locks at once, nobody waits in a circle |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
 //! Each has a mutant that it must catch: [`crate::lab::mutants::oracle_for`].
@@ -25,6 +26,7 @@ pub mod exclusion;
 pub mod fifo;
 pub mod idle;
 pub mod notice;
+pub mod progress;
 pub mod register;
 pub mod sharing;
 pub mod stall;
@@ -42,6 +44,7 @@ pub use self::exclusion::Exclusion;
 pub use self::fifo::Fifo;
 pub use self::idle::Idle;
 pub use self::notice::Notice;
+pub use self::progress::Progress;
 pub use self::register::Register;
 pub use self::sharing::Sharing;
 pub use self::stall::Stall;
@@ -64,6 +67,8 @@ pub struct Setting {
     pub queues: bool,
     /// If peers have agents: how many of a peer's users are let in under one grant.
     pub entries_per_grant: Option<u64>,
+    /// Whether clients take several locks at once.
+    pub several: bool,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
 }
@@ -90,7 +95,7 @@ pub trait Oracle {
 }
 
 /// The names of all oracles.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "exclusion",
     "tokens",
     "register",
@@ -101,6 +106,7 @@ pub const NAMES: [&str; 11] = [
     "stall",
     "idle",
     "sharing",
+    "progress",
     "accounting",
 ];
 
@@ -116,6 +122,9 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         Box::new(Stall::new(setting)),
         Box::new(Accounting),
     ];
+    if setting.several {
+        oracles.push(Box::new(Progress::new(setting)));
+    }
     if setting.queues && !setting.faulty {
         oracles.push(match setting.entries_per_grant {
             Some(entries) => Box::new(Turns::new(setting, entries)),

@@ -14,6 +14,7 @@ pub(super) fn setting() -> Setting {
         faulty: false,
         queues: true,
         entries_per_grant: None,
+        several: false,
         patience_after_heal: Span::from_secs(10),
     }
 }

@@ -43,7 +43,14 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn add_user(&mut self, index: usize) -> u32 {
         self.ensure_peer(index);
-        self.users.list.push(User { peer: index as u32, epoch: 0, session: None, last: None });
+        self.users.list.push(User {
+            peer: index as u32,
+            epoch: 0,
+            session: None,
+            held: Vec::new(),
+            wants: Vec::new(),
+            last: None,
+        });
         (self.users.list.len() - 1) as u32
     }
 
