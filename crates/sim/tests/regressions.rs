@@ -4,7 +4,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 3] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 4] = [
     (
         Membership::Fixed,
         (3, 2),
@@ -18,6 +18,13 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 3] = [
         6_817,
         "a request that nobody competed with gave its votes back and got them again without end, because \
          hearing of the dead holder's other votes made it forget how often it had",
+    ),
+    (
+        Membership::Open,
+        (3, 2),
+        20_810,
+        "both sides of a cut counted a newcomer in place of a sleeper, who woke on one of them, and took \
+         themselves for the majority",
     ),
     (
         Membership::Open,

@@ -36,7 +36,7 @@ pub struct Placement {
     settled_at: LocalTime,
     /// Whether half of the known hosts or more are gone.
     cut_off: bool,
-    /// How many hosts were up at once, at most, and when last.
+    /// How many hosts were here at about the same time, at most, and when last.
     peak: (usize, LocalTime),
     peers: BTreeMap<PeerId, Known>,
     /// If replicas are cells of the key space: how many there are.
@@ -269,7 +269,8 @@ impl Placement {
 
     /// Whether more than half of the hosts known over the last hour are up, this peer among them. Who
     /// sees fewer may be cut off from a swarm that goes on without it. Where the dead are replaced by
-    /// newcomers, no more count than were ever up at once.
+    /// newcomers, no more count than were ever here at about the same time. Who has just gone is still
+    /// counted: it may only be asleep, and wake up on the other side of a cut.
     #[must_use]
     pub const fn may_vote(&self) -> bool {
         !self.cut_off
@@ -277,16 +278,20 @@ impl Placement {
 
     fn count(&mut self, now: LocalTime) {
         let me = usize::from(self.hosts);
-        let (mut up, mut known) = (me, me);
+        let (mut up, mut here, mut known) = (me, me, me);
+        let just_now = (self.lease_max + self.settle) * 3;
         for (_, peer) in self.hosts_known() {
             match peer.state {
-                State::Up { .. } => (up, known) = (up + 1, known + 1),
-                State::Gone { clean: false, .. } => known += 1,
+                State::Up { .. } => (up, here, known) = (up + 1, here + 1, known + 1),
+                State::Gone { at, clean: false } => {
+                    here += usize::from(now.since(at) <= just_now);
+                    known += 1;
+                }
                 State::Gone { clean: true, .. } => {}
             }
         }
-        if up >= self.peak.0 || now.since(self.peak.1) > KNOWN_FOR {
-            self.peak = (up, now);
+        if here >= self.peak.0 || now.since(self.peak.1) > KNOWN_FOR {
+            self.peak = (here, now);
         }
         self.cut_off = 2 * up <= known.min(self.peak.0);
     }
@@ -451,7 +456,7 @@ mod tests {
         let (waiting, free): (Vec<_>, Vec<_>) =
             mine.partition(|index| waits(*index) == at(7) + HOLD);
         assert!(!waiting.is_empty() && free.len() > waiting.len(), "{waiting:?} {free:?}");
-        assert!(free.into_iter().all(|index| waits(index) == at(10)));
+        assert!(free.into_iter().all(|index| waits(index) == at(10) + SETTLE), "the dead count");
     }
 
     #[test]
@@ -476,17 +481,28 @@ mod tests {
     fn a_swarm_whose_dead_are_replaced_does_not_run_out_of_majorities() {
         let mut placement = swarm(4);
         for round in 0..20 {
-            placement.down(peer(1 + round).0, at(2 * round), false);
-            assert!(placement.may_vote(), "four of five");
+            placement.down(peer(1 + round).0, at(30 * round), false);
+            assert!(placement.may_vote(), "four of five, and two that were here just now");
             let (id, key) = peer(5 + round);
-            placement.up(id, key, true, at(2 * round + 1));
+            placement.up(id, key, true, at(30 * round + 1));
         }
         for dead in 21..=23 {
-            placement.down(PeerId(dead), at(100), false);
+            placement.down(PeerId(dead), at(700), false);
         }
         assert!(!placement.may_vote(), "two of five");
-        placement.tick(at(101) + KNOWN_FOR);
+        placement.tick(at(701) + KNOWN_FOR);
         assert!(placement.may_vote(), "nobody else was seen for an hour");
+    }
+
+    #[test]
+    fn a_newcomer_does_not_make_up_for_one_who_sleeps() {
+        let mut placement = swarm(4);
+        placement.down(PeerId(1), at(10), false);
+        placement.up(PeerId(5), peer(5).1, true, at(12));
+        for lost in [2, 3] {
+            placement.down(PeerId(lost), at(14), false);
+        }
+        assert!(!placement.may_vote(), "three of six: the sleeper may be with the others");
     }
 
     #[test]
@@ -551,7 +567,9 @@ mod tests {
                         }
                     }
                 }
-                peak = peak.max(1 + facts.iter().filter(|fact| fact.1 && fact.2).count());
+                // None of this takes so long that somebody gone is not here just now.
+                let here = facts.iter().filter(|fact| fact.1 && (fact.2 || !fact.4)).count();
+                peak = peak.max(1 + here);
             }
             let now = at(changes.len() as u64);
             let hosts: Vec<_> = facts.iter().filter(|fact| fact.1).collect();

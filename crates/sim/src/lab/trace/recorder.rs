@@ -185,7 +185,7 @@ impl Watch for Recorder<'_> {
                 let sealed = self.sealing.contains(&request.client);
                 self.sealing.retain(|peer| *peer != request.client);
                 let end = if sealed { ", sealed" } else { "" };
-                (Kind::Granted, request.client, format!("{}{end}", words))
+                (Kind::Granted, request.client, format!("{words}{end}"))
             }
             What::Extended { request, .. } => (Kind::Extended, request.client, words),
             What::Lost(request) => (Kind::Lost, request.client, words),
