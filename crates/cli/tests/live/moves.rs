@@ -70,7 +70,8 @@ async fn joins_and_clean_leaves_under_load_lose_no_vote() {
     assert!(next.expect("the next gets in").token() > token);
     load.stop(Duration::from_secs(30)).await;
     assert_eq!(witness.objections(), [""; 0]);
-    assert!(load.longest_wait() < Duration::from_secs(5), "{:?}", load.longest_wait());
+    // Six newcomers in a row, each of which looks around for three seconds before it votes.
+    assert!(load.longest_wait() < Duration::from_secs(10), "{:?}", load.longest_wait());
     assert_eq!(load.lost(), 0);
 }
 
