@@ -28,8 +28,11 @@ const BAD: &[(&str, &str)] = &[
         "run /a --api nowhere -- true",
         "\"nowhere\" is no address of a peer: write HOST:PORT or unix:PATH",
     ),
-    ("lock", "NAME is missing"),
-    ("lock ../a", "NAME ../a: a lock name has no `.` or `..` segment, this one has one at byte 0"),
+    ("lock", "NAME[,NAME…] is missing"),
+    (
+        "lock ../a",
+        "NAME[,NAME…] ../a: a lock name has no `.` or `..` segment, this one has one at byte 0",
+    ),
     ("locks --limit 0", "--limit 0: this should be a whole number between 1 and 1000"),
     ("inspect", "NAME is missing"),
     ("explain /a /b", "there is no `/b` here"),

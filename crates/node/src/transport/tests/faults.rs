@@ -15,7 +15,7 @@ use super::super::streams::{self, Opened, Purpose};
 use super::*;
 use crate::config::Weather;
 use crate::key::SwarmKey;
-use crate::wire::{FRAME_LEN_MAX, Frames, Kind, Splitter, frame};
+use crate::wire::{FRAME_LEN_MAX, Frames, Kind, Splitter, VERSION, frame};
 
 #[derive(NetworkBehaviour)]
 #[behaviour(prelude = "libp2p::swarm::derive_prelude")]
@@ -117,7 +117,8 @@ async fn pair() -> (Peer, Peer) {
 async fn another_version_is_refused_with_a_sentence_on_both_sides() {
     let (a, mut b) = pair().await;
     let (mut stream, ..) = Stranger::new().stream(&a).await;
-    let hello = [&b"sgmalock"[..], &[2, 0], b"whatever the future brings"].concat();
+    let next = VERSION + 1;
+    let hello = [&b"sgmalock"[..], &next.to_le_bytes(), b"whatever the future brings"].concat();
     stream.write_all(&frame(Kind::Hello, &hello)).await.unwrap();
     stream.flush().await.unwrap();
     let (found, closed) = frames(&mut stream, ms(3_000)).await;
@@ -125,8 +126,9 @@ async fn another_version_is_refused_with_a_sentence_on_both_sides() {
     let kinds: Vec<_> = found.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [Kind::Hello, Kind::Refusal]);
     let text = String::from_utf8_lossy(&found[1].1[2..]);
-    assert!(text.contains("ours 1, theirs 2"), "{text}");
-    a.refusal(ms(1_000), "ours 1, theirs 2").await;
+    let differ = format!("ours {VERSION}, theirs {next}");
+    assert!(text.contains(&differ), "{text}");
+    a.refusal(ms(1_000), &differ).await;
     b.idle(ms(10)).await;
     assert!(b.down.is_empty());
 }
@@ -135,7 +137,8 @@ async fn another_version_is_refused_with_a_sentence_on_both_sides() {
 async fn garbage_instead_of_a_handshake_ends_it_and_hurts_nobody() {
     let (a, mut b) = pair().await;
     let long = [&(FRAME_LEN_MAX as u32).to_le_bytes()[..], &[1]].concat();
-    let bad_hello = frame(Kind::Hello, b"sgmalock\x01\x00\xff\xff\xff\xff\xff\xff\xff\xff");
+    let bad_hello = [&b"sgmalock"[..], &VERSION.to_le_bytes(), &[0xff; 8]].concat();
+    let bad_hello = frame(Kind::Hello, &bad_hello);
     let wrong_kind = frame(Kind::Messages, b"hello");
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &long, &[0; 64], &bad_hello, &wrong_kind] {
         let (mut stream, ..) = Stranger::new().stream(&a).await;
