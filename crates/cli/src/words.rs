@@ -25,6 +25,16 @@ pub(crate) fn count(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
+/// A number with so many digits behind the point; a dash if there is none.
+pub(crate) fn or_dash(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// Milliseconds as seconds; a dash if there are none.
+pub(crate) fn seconds(ms: Option<f64>) -> String {
+    ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.2} s", ms / 1e3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,7 @@ use crate::outcome::{BadParameters, Verdict, after_lab_help};
 use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
+use crate::words::{or_dash, seconds};
 
 /// Puts protocols side by side: one table per level of contention
 ///
@@ -165,13 +166,6 @@ fn print_for_people(out: &mut dyn Write, rows: &[Comparison]) -> io::Result<()> 
             ("violations", Align::Right),
         ]);
         for row in level {
-            let or_dash = |value: Option<f64>, digits: usize| {
-                value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-            };
-            let seconds = |ms: Option<f64>| match ms {
-                Some(ms) => format!("{:.2} s", ms / 1e3),
-                None => "-".to_owned(),
-            };
             table.row([
                 row.protocol.to_owned(),
                 row.variant.to_owned(),

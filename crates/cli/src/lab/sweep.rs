@@ -16,6 +16,7 @@ use crate::outcome::{BadParameters, Verdict, after_lab_help};
 use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
+use crate::words::{or_dash, seconds};
 
 /// Measures protocols at chosen loads: throughput, messages per entry, waiting times
 ///
@@ -184,15 +185,11 @@ fn print_for_people(out: &mut dyn Write, rows: &[Point]) -> io::Result<()> {
             row.rate_per_s.map_or_else(|| "closed".to_owned(), |rate| rate.to_string()),
             format!("{:.2}", row.throughput_per_s),
             format!("{:.2}", row.theory_per_s),
-            row.messages_per_entry.map_or_else(|| "-".to_owned(), |each| format!("{each:.1}")),
+            or_dash(row.messages_per_entry, 1),
             seconds(row.wait_p50_ms),
             seconds(row.wait_p99_ms),
             row.violations.to_string(),
         ]);
     }
     table.print(out)
-}
-
-fn seconds(ms: Option<f64>) -> String {
-    ms.map_or_else(|| "-".to_owned(), |ms| format!("{:.2} s", ms / 1e3))
 }

@@ -1,0 +1,177 @@
+//! How the successor of a view is chosen: what members promise and accept, and what a proposer does.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+
+use sigmalock_core::{LocalTime, PeerId, Span};
+
+use super::campaign::Campaign;
+use super::message::{Ballot, Message};
+use super::mutant::Mutant;
+use super::roster::Change;
+use super::{Cx, MEMBERS_MAX, Note, Standing, Timer, Views, Wish};
+
+impl Views {
+    /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
+    /// another view is told, or asks.
+    pub(super) fn takes_part(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) -> bool {
+        if view != self.number() {
+            self.on_known(cx, from, view, false);
+            return false;
+        }
+        let inside = self.roster.as_ref().is_some_and(|roster| roster.contains(from));
+        inside && self.standing == Standing::Member
+    }
+
+    pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
+        self.round = self.round.max(ballot.round);
+        let view = self.number();
+        if self.acceptor.promise(ballot) {
+            self.save(cx);
+            let accepted = self.acceptor.accepted();
+            self.say(cx, from, Message::Promise { view, ballot, accepted });
+        } else {
+            self.refuse(cx, from, ballot, Span::ZERO);
+        }
+    }
+
+    pub(super) fn on_accept(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot, change: Change,
+    ) {
+        self.round = self.round.max(ballot.round);
+        let view = self.number();
+        let wait = self.open_at().since(cx.now());
+        let fits = self.roster.as_ref().is_some_and(|roster| roster.after(change).is_some());
+        if wait > Span::ZERO {
+            cx.note(Note::TooEarly);
+            self.refuse(cx, from, ballot, wait);
+        } else if fits && self.acceptor.accept(ballot, change) {
+            self.save(cx);
+            self.say(cx, from, Message::Accepted { view, ballot });
+        } else {
+            self.refuse(cx, from, ballot, Span::ZERO);
+        }
+    }
+
+    fn refuse(&mut self, cx: Cx<'_, '_>, to: PeerId, ballot: Ballot, wait: Span) {
+        let (view, promised) = (self.number(), self.acceptor.promised());
+        self.say(cx, to, Message::Refused { view, ballot, promised, wait });
+    }
+
+    /// From when on this peer accepts a successor of its view.
+    fn open_at(&self) -> LocalTime {
+        let first = self.number() == 1;
+        let settled = self.settled
+            && self.roster.as_ref().is_some_and(|roster| matches!(roster.last(), Change::Add(_)));
+        if first || settled || self.config.breaks(Mutant::HurriesOn) {
+            return LocalTime::MIN;
+        }
+        self.learned_at + self.config.view_min()
+    }
+
+    /// The campaign that an answer belongs to, and how many answers are enough.
+    pub(super) fn campaign_of(
+        &mut self, from: PeerId, view: u64, ballot: Ballot,
+    ) -> Option<(usize, &mut Campaign)> {
+        let half = usize::from(self.config.breaks(Mutant::HalfIsEnough));
+        let roster = self.roster.as_ref().filter(|r| r.number() == view && r.contains(from))?;
+        let campaign = self.campaign.as_mut().filter(|campaign| campaign.ballot == ballot)?;
+        Some((roster.majority() - half, campaign))
+    }
+
+    pub(super) fn on_refused(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, ballot: Ballot,
+        promised: Option<Ballot>, wait: Span,
+    ) {
+        if self.campaign_of(from, view, ballot).is_none() {
+            return;
+        }
+        self.round = self.round.max(promised.map_or(0, |promised| promised.round));
+        if wait > Span::ZERO {
+            // The others may be earlier; those who are not will be by then.
+            return self.propose_at(cx, wait.min(self.config.view_min()));
+        }
+        if promised > Some(ballot) {
+            cx.note(Note::Outbid);
+            self.campaign = None;
+            let pause = self.config.round_trip_worst * (2 + cx.random() % 4);
+            self.propose_at(cx, pause);
+        }
+    }
+
+    fn propose_at(&mut self, cx: Cx<'_, '_>, after: Span) {
+        self.proposes_at = cx.now() + after;
+        cx.set_timer(Timer::Propose, self.proposes_at);
+    }
+
+    /// If there is something to propose, sees to it that it is: first by the first of those who are up.
+    pub(super) fn consider(&mut self, cx: Cx<'_, '_>) {
+        self.drop_granted();
+        if self.standing != Standing::Member || self.wishes.is_empty() || self.campaign.is_some() {
+            return;
+        }
+        let rank = self.up.iter().filter(|peer| **peer < self.me && self.is_in(**peer)).count();
+        let turn = self.config.round_trip_worst * 2 * (rank as u64);
+        let wait = turn.max(self.open_at().since(cx.now()));
+        if cx.now() + wait < self.proposes_at {
+            self.propose_at(cx, wait);
+        }
+    }
+
+    fn drop_granted(&mut self) {
+        let Some(roster) = &self.roster else { return self.wishes.clear() };
+        let room = roster.members().len() < MEMBERS_MAX;
+        self.wishes.retain(|_, wish| {
+            roster.after(wish.change).is_some()
+                && (room || matches!(wish.change, Change::Remove(_)))
+        });
+    }
+
+    /// Begins a campaign, or begins it anew: messages may have been lost.
+    pub(super) fn propose(&mut self, cx: Cx<'_, '_>) {
+        self.proposes_at = LocalTime::NEVER;
+        self.drop_granted();
+        if self.standing != Standing::Member {
+            return;
+        }
+        // Who leaves goes first, then the dead, then the new.
+        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(_)), wish.dead);
+        let Some(wish) = self.wishes.values().min_by_key(urgency).copied() else {
+            self.campaign = None;
+            return;
+        };
+        if let Some(wait) = Some(self.open_at().since(cx.now())).filter(|wait| *wait > Span::ZERO) {
+            return self.propose_at(cx, wait);
+        }
+        self.round += 1;
+        let ballot = Ballot { round: self.round, by: self.me };
+        self.campaign = Some(Campaign::new(ballot, wish.change));
+        let again = self.config.round_trip_worst * (4 + cx.random() % 4);
+        self.propose_at(cx, again);
+        self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
+    }
+
+    pub(super) fn ask_to_accept(&mut self, cx: Cx<'_, '_>) {
+        let Some(Campaign { ballot, mut change, .. }) = self.campaign else { return };
+        if self.config.breaks(Mutant::IgnoresAccepted)
+            && let Some(wish) = self.wishes.values().next()
+        {
+            change = wish.change;
+            self.campaign.iter_mut().for_each(|campaign| campaign.change = change);
+        }
+        self.say_to_members(cx, &Message::Accept { view: self.number(), ballot, change });
+    }
+
+    pub(super) fn on_chosen(&mut self, cx: Cx<'_, '_>) {
+        let (Some(roster), Some(campaign)) = (self.roster.clone(), self.campaign.take()) else {
+            return;
+        };
+        let Some(next) = roster.after(campaign.change) else { return };
+        cx.note(Note::Chosen(roster.number()));
+        self.install(cx, next.clone());
+        let peers: BTreeSet<PeerId> = roster.members().chain(next.members()).collect();
+        for peer in peers.into_iter().filter(|peer| *peer != self.me) {
+            cx.send(peer, Message::Learn(Box::new(next.clone())));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What a peer notices by itself: who is dead, who knows less, and that it is not where it wants to be.
+
+use alloc::vec::Vec;
+
+use sigmalock_core::{LocalTime, PeerId};
+
+use super::message::Message;
+use super::roster::Change;
+use super::{Cx, Standing, Timer, Views, WISHES_MAX, Wish};
+
+impl Views {
+    /// Looks around: who is dead, who knows less; asks again for what this peer itself wants.
+    pub(super) fn look(&mut self, cx: Cx<'_, '_>) {
+        let now = cx.now();
+        cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
+        match self.standing {
+            Standing::Outside if self.wants_in => self.ask_around(cx, Change::Add(self.me)),
+            Standing::Outside => {}
+            Standing::Lost => self.ask_around(cx, Change::Remove(self.me)),
+            Standing::Member => {
+                if self.leaving {
+                    let wish = Wish { change: Change::Remove(self.me), dead: false };
+                    self.wishes.insert(self.me, wish);
+                }
+                self.mourn(now);
+                self.tell_all(cx);
+                self.consider(cx);
+            }
+        }
+    }
+
+    fn ask_around(&self, cx: Cx<'_, '_>, change: Change) {
+        let mut asked: Vec<PeerId> = self
+            .up
+            .iter()
+            .copied()
+            .filter(|peer| self.roster.is_none() || self.is_in(*peer))
+            .collect();
+        // Who is told nothing by its former friends asks anybody.
+        if asked.is_empty() {
+            asked = self.up.iter().copied().collect();
+        }
+        if asked.is_empty() {
+            return;
+        }
+        let peer = asked[(cx.random() % asked.len() as u64) as usize];
+        if self.roster.is_none() {
+            cx.send(peer, self.known());
+        }
+        cx.send(peer, Message::Wish(change));
+    }
+
+    fn mourn(&mut self, now: LocalTime) {
+        let Some(roster) = &self.roster else { return };
+        for peer in roster.members().filter(|peer| *peer != self.me && !self.up.contains(peer)) {
+            let since = *self.down.entry(peer).or_insert(now);
+            if now.since(since) >= self.config.dead_after && self.wishes.len() < WISHES_MAX {
+                let wish = Wish { change: Change::Remove(peer), dead: true };
+                self.wishes.entry(peer).or_insert(wish);
+            }
+        }
+    }
+
+    pub(super) fn tell_all(&self, cx: Cx<'_, '_>) {
+        let Some(roster) = &self.roster else { return };
+        for peer in roster.members().filter(|peer| *peer != self.me) {
+            cx.send(peer, self.known());
+        }
+    }
+
+    pub(super) fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.up.insert(peer);
+        self.down.remove(&peer);
+        if self.wishes.get(&peer).is_some_and(|wish| wish.dead) {
+            self.wishes.remove(&peer);
+        }
+        cx.send(peer, self.known());
+    }
+
+    pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.up.remove(&peer);
+        if self.is_in(peer) {
+            self.down.entry(peer).or_insert(cx.now());
+        }
+    }
+}
