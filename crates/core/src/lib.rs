@@ -31,8 +31,8 @@ pub use protocol::{
     Birth, Context, Effect, HandedOver, Input, Message, Protocol, Surroundings, View,
 };
 pub use report::{
-    HolderReport, Inspect, LocalReport, OWNERS_SHOWN_MAX, OwnerReport, ReplicaReport, VotesReport,
-    WAITERS_SHOWN_MAX,
+    HolderReport, Inspect, LocalReport, MemberReport, OWNERS_SHOWN_MAX, OwnerReport, ReplicaReport,
+    Standing, ViewReport, VotesReport, WAITERS_SHOWN_MAX,
 };
 pub use time::{LocalTime, Span, Stamp, WallTime};
 pub use timers::Timers;

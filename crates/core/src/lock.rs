@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::id::{CallId, Token};
+use crate::id::{CallId, PeerId, Token};
 use crate::name::Name;
 use crate::time::{LocalTime, Span};
 
@@ -33,6 +33,13 @@ pub enum LockRequest {
     Evict {
         /// Which lock.
         name: Name,
+    },
+    /// Go on without this member of an agreed membership, whatever the others say: an operator's last
+    /// resort when most of them are gone for good. If they are not, two may hold the same lock. Answered by
+    /// `Released`, or by `Refused(NotAMember)`.
+    Forget {
+        /// Who is gone.
+        peer: PeerId,
     },
 }
 
@@ -180,6 +187,9 @@ pub enum Refusal {
     /// The name of a semaphore is too long to tell its slots apart.
     #[error("the name is too long for a semaphore: leave three bytes for its slots")]
     NameTooLong,
+    /// Nobody can be forgotten who is not in; nor can a peer forget itself.
+    #[error("that peer is not another member of this swarm, as far as this one knows")]
+    NotAMember,
     /// No such call, or it is over.
     #[error("there is no such call under way")]
     UnknownCall,

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use crate::id::{CallId, RequestId, Token};
+use crate::id::{CallId, PeerId, RequestId, Token};
 use crate::lock::Mode;
 use crate::name::Name;
 use crate::protocol::Surroundings;
@@ -24,6 +24,64 @@ pub trait Inspect {
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport;
     /// Names that this peer hosts or uses, in the order of [`Name`], after `after`, at most `limit`.
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name>;
+    /// The membership that peers have agreed on; `None` where they do not.
+    fn view(&self, _now: LocalTime) -> Option<ViewReport> {
+        None
+    }
+    /// Where peers agree on who is in: who hosts a name, and as which replica of it.
+    fn seats(&self, _name: &Name) -> Vec<(u16, PeerId)> {
+        Vec::new()
+    }
+}
+
+/// An agreed membership, as one peer knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ViewReport {
+    /// Its number; 0 if this peer knows of none.
+    pub number: u64,
+    /// Who is in, ascending.
+    pub members: Vec<MemberReport>,
+    /// How many vote on a name, and how many votes hold it.
+    pub votes: (u16, u16),
+    /// How this peer stands to it.
+    pub standing: Standing,
+}
+
+/// A member of a view, as one peer sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct MemberReport {
+    /// Who.
+    pub peer: PeerId,
+    /// The view in which it came.
+    pub since: u64,
+    /// Since when it cannot be reached from here, if so.
+    pub silent_for: Option<Span>,
+}
+
+/// How a peer stands to the swarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Standing {
+    /// Not in: it has not been added yet, has left, or was taken for dead.
+    Outside,
+    /// It lost what it promised, and waits to be removed and added again.
+    Lost,
+    /// In, and finding out which votes are out; it votes when it knows, at the latest after so long.
+    Learning {
+        /// How long.
+        for_at_most: Span,
+    },
+    /// In, but it reaches too few of the members to get anybody a lock.
+    Minority {
+        /// How many it reaches, itself included.
+        up: u16,
+        /// How many it takes.
+        needed: u16,
+    },
+    /// In, and voting.
+    Voting,
 }
 
 /// A replica, at its host.

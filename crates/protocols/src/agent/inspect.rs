@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    CallId, HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, Protocol, ReplicaReport,
-    Surroundings, WAITERS_SHOWN_MAX,
+    CallId, HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, PeerId, Protocol,
+    ReplicaReport, Surroundings, ViewReport, WAITERS_SHOWN_MAX,
 };
 
 use super::{Agent, passed_from};
@@ -55,5 +55,13 @@ impl<P: Protocol + Inspect> Inspect for Agent<P> {
     /// All that users want is asked of the protocol inside, so it knows the names.
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
         self.inner.names(after, limit)
+    }
+
+    fn view(&self, now: LocalTime) -> Option<ViewReport> {
+        self.inner.view(now)
+    }
+
+    fn seats(&self, name: &Name) -> Vec<(u16, PeerId)> {
+        self.inner.seats(name)
     }
 }

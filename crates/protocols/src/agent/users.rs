@@ -23,6 +23,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
                 }
             }
             LockRequest::Evict { name } => self.on_evict(cx, id, name),
+            request @ LockRequest::Forget { .. } => self.pass_call(cx, id, request),
         }
     }
 

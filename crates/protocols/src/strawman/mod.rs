@@ -305,7 +305,9 @@ impl Strawman {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_leave(cx, id, held),
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
-            LockRequest::Evict { .. } => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
+            LockRequest::Evict { .. } | LockRequest::Forget { .. } => {
+                cx.reply(id, LockReply::Refused(Refusal::UnknownCall))
+            }
         }
     }
 
