@@ -28,7 +28,7 @@ pub use lease::{Echo, Lease, Margin};
 pub use lock::{Acquire, LockReply, LockRequest, Mode, Patience, Refusal};
 pub use name::{Name, NameError};
 pub use protocol::{
-    Birth, Context, Effect, HandedOver, Input, Message, Protocol, Surroundings, View,
+    Birth, Context, Effect, HandedOver, Input, Message, Part, Protocol, Surroundings, View,
 };
 pub use report::{
     HolderReport, Inspect, LocalReport, MemberReport, OWNERS_SHOWN_MAX, OwnerReport, ReplicaReport,

@@ -28,6 +28,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::id::{CallId, Incarnation, Key, PeerId, ReplicaId};
+use crate::name::Name;
 use crate::time::{LocalTime, WallTime};
 
 /// A protocol: one peer's share of a distributed algorithm, for any number of resources at once.
@@ -91,8 +92,7 @@ pub enum Input<P: Protocol> {
     /// The peer is about to leave for good. Whoever hosts something hands it over; the driver's
     /// [`Surroundings::host_of`] no longer names this peer.
     Leave,
-    /// The membership changed. Protocols with a fixed or agreed membership get the first view right
-    /// after `Start`; others never see one.
+    /// The membership that peers agree on has changed; where they do not, this never comes.
     ViewChanged(View),
 }
 
@@ -109,10 +109,25 @@ pub enum Birth<P: Protocol> {
 /// A numbered membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Views are numbered without gaps.
+    /// Grows with every view.
     pub number: u64,
     /// The members, ascending.
     pub members: Arc<[PeerId]>,
+    /// Whether this peer is one of them.
+    pub part: Part,
+}
+
+/// A peer's part in a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// None.
+    Outside,
+    /// It was in the last view that it knew, and has been in since.
+    Stays,
+    /// It is in, but was out since the last view that it knew: what it promised as a member is void.
+    Returned,
+    /// It is what is new in this view, and has yet to find out what the others promised.
+    Newcomer,
 }
 
 /// What a protocol wants done.
@@ -198,6 +213,14 @@ pub trait Surroundings {
     fn may_vote(&self) -> bool {
         true
     }
+    /// Where peers agree on who is in: the replicas of a name.
+    fn seats(&self, _name: &Name) -> Vec<u16> {
+        Vec::new()
+    }
+    /// Until when it is certain that votes counted now are not passed over by a later membership.
+    fn counts_until(&self) -> LocalTime {
+        LocalTime::NEVER
+    }
 }
 
 /// The world as a protocol sees it during one input, and the collector of its effects.
@@ -263,6 +286,20 @@ impl<'a, P: Protocol> Context<'a, P> {
     #[must_use]
     pub fn may_vote(&self) -> bool {
         self.surroundings.may_vote()
+    }
+    /// The replicas of a name, where peers agree on who is in.
+    #[must_use]
+    pub fn seats(&self, name: &Name) -> Vec<u16> {
+        self.surroundings.seats(name)
+    }
+    /// Until when votes counted now are good, whatever becomes of the membership.
+    #[must_use]
+    pub fn counts_until(&self) -> LocalTime {
+        self.surroundings.counts_until()
+    }
+    /// What the driver lends, for a layer that lends it to a protocol inside, or something else.
+    pub fn surroundings(&mut self) -> &mut dyn Surroundings {
+        self.surroundings
     }
 
     /// Emits [`Effect::Persist`].

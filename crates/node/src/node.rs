@@ -233,7 +233,7 @@ type Lock = Agent<Sigma>;
 fn protocol(me: PeerId, config: &Config) -> Lock {
     let mut sigma = sigma::Config::new(config.quorum);
     sigma.lease_max = config.lease_max;
-    sigma.open = true;
+    sigma.hosting = sigma::Hosting::Open;
     sigma.client_only = config.role == Role::ClientOnly;
     sigma.flight_max = FLIGHT_MAX;
     sigma.tokens_per_grant = tokens_per_grant(config);

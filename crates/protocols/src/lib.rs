@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod agent;
+pub mod agreed;
 pub mod catalogue;
 pub mod parts;
 pub mod sigma;

@@ -130,7 +130,7 @@ fn mode(client: u64) -> Mode {
 
 fn ask(client: u64) -> Ask {
     let (ttl, sent) = (Span::from_secs(10), LocalTime::from_micros(5));
-    Ask { replica: replica(), ticket: ticket(client), ttl, sent }
+    Ask { replica: replica(), ticket: ticket(client), ttl, sent, inside: false }
 }
 
 fn used(token: Token) -> Spent {

@@ -1,6 +1,6 @@
 //! Faults at work, and their end.
 
-use sigmalock_core::{Birth, Input, PeerId, Span};
+use sigmalock_core::{Birth, CallId, Input, LockRequest, PeerId, Span};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
@@ -82,7 +82,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             | Fault::Tear(peer)
             | Fault::Reset(peer)
             | Fault::Pause { peer, .. } => up(peer),
-            Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
+            Fault::Forget { by, .. } => up(by),
+            Fault::Destroy(peer) | Fault::Leave(peer) => {
+                up(peer).filter(|_| self.overlay.is_some())
+            }
             Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
             Fault::Restart { peer, .. } => {
                 known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
@@ -98,6 +101,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Tear(_) => self.peers[index].tears = true,
             Fault::Join(_) => self.start(index, Birth::First),
             Fault::Leave(_) => self.leave_overlay(index),
+            Fault::Destroy(_) => self.on_gone(index),
+            Fault::Forget { peer, .. } => self.forget(index, *peer),
             Fault::Restart { memory, .. } => self.restart(index, *memory),
             Fault::Reset(_) => {
                 self.crash(index);
@@ -114,6 +119,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             }
             Fault::WallJump { by_us, .. } => self.peers[index].clocks.jump(*by_us),
         }
+    }
+
+    fn forget(&mut self, index: usize, peer: PeerId) {
+        self.peers[index].calls_made += 1;
+        let id = CallId(self.peers[index].calls_made);
+        self.input(index, Input::Request { id, request: LockRequest::Forget { peer } });
     }
 
     fn is_absent(&self, index: usize) -> bool {

@@ -55,6 +55,15 @@ pub enum Fault {
     Join(PeerId),
     /// A host leaves an open world for good, after it has handed over what it hosts.
     Leave(PeerId),
+    /// A host is gone for good, without a word.
+    Destroy(PeerId),
+    /// An operator tells a peer to go on without another.
+    Forget {
+        /// Who is told.
+        by: PeerId,
+        /// Who is gone.
+        peer: PeerId,
+    },
     /// A peer loses its memory and goes on: the paper's replica reset.
     Reset(PeerId),
     /// A peer stands still and then goes on; its clocks do not stand still.
@@ -88,6 +97,8 @@ impl Fault {
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
             Self::Join(_) => "join",
             Self::Leave(_) => "leave",
+            Self::Destroy(_) => "destruction",
+            Self::Forget { .. } => "forget",
             Self::Reset(_) => "reset",
             Self::Pause { .. } => "pause",
             Self::Cut(_) => "cut",
@@ -105,10 +116,12 @@ impl fmt::Display for Fault {
             | Self::Tear(peer)
             | Self::Join(peer)
             | Self::Leave(peer)
+            | Self::Destroy(peer)
             | Self::Reset(peer)
             | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")
             }
+            Self::Forget { by, peer } => write!(f, "{by} is told to forget {peer}"),
             Self::Pause { peer, span } => write!(f, "{peer} pauses for {span}"),
             Self::Cut(cut) => {
                 write!(f, "cut {}:", cut.id)?;

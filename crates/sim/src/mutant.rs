@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use sigmalock_protocols::parts::UnknownMutant;
-use sigmalock_protocols::{agent, sigma};
+use sigmalock_protocols::{agent, agreed, sigma, views};
 
 /// A deliberately broken protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +13,10 @@ pub enum Mutant {
     Sigma(sigma::Mutant),
     /// An agent without one of its rules, over a healthy Sigma.
     Agent(agent::Mutant),
+    /// Views without one of their rules, under a healthy Sigma.
+    Views(views::Mutant),
+    /// Views and Sigma, both healthy, without one of the rules between them.
+    Agreed(agreed::Mutant),
     /// Clients that take several locks at once, in any order and not in the one that all keep to.
     TakesLocksInAnyOrder,
 }
@@ -22,7 +26,9 @@ impl Mutant {
     pub fn all() -> impl Iterator<Item = Self> {
         let sigma = sigma::Mutant::ALL.iter().copied().map(Self::Sigma);
         let agent = agent::Mutant::ALL.iter().copied().map(Self::Agent);
-        sigma.chain(agent).chain([Self::TakesLocksInAnyOrder])
+        let views = views::Mutant::ALL.iter().copied().map(Self::Views);
+        let agreed = agreed::Mutant::ALL.iter().copied().map(Self::Agreed);
+        sigma.chain(agent).chain(views).chain(agreed).chain([Self::TakesLocksInAnyOrder])
     }
 
     /// The name as commands spell it.
@@ -31,6 +37,8 @@ impl Mutant {
         match self {
             Self::Sigma(mutant) => mutant.as_str(),
             Self::Agent(mutant) => mutant.as_str(),
+            Self::Views(mutant) => mutant.as_str(),
+            Self::Agreed(mutant) => mutant.as_str(),
             Self::TakesLocksInAnyOrder => "takes-locks-in-any-order",
         }
     }
@@ -66,17 +74,19 @@ impl Mutant {
     }
 
     pub(crate) const fn of_sigma(self) -> Option<sigma::Mutant> {
-        match self {
-            Self::Sigma(mutant) => Some(mutant),
-            Self::Agent(_) | Self::TakesLocksInAnyOrder => None,
-        }
+        if let Self::Sigma(mutant) = self { Some(mutant) } else { None }
     }
 
     pub(crate) const fn of_agent(self) -> Option<agent::Mutant> {
-        match self {
-            Self::Agent(mutant) => Some(mutant),
-            Self::Sigma(_) | Self::TakesLocksInAnyOrder => None,
-        }
+        if let Self::Agent(mutant) = self { Some(mutant) } else { None }
+    }
+
+    pub(crate) const fn of_views(self) -> Option<views::Mutant> {
+        if let Self::Views(mutant) = self { Some(mutant) } else { None }
+    }
+
+    pub(crate) const fn of_agreed(self) -> Option<agreed::Mutant> {
+        if let Self::Agreed(mutant) = self { Some(mutant) } else { None }
     }
 }
 

@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
+use sigmalock_protocols::agreed::{self, Agreed, Beginning};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
+use sigmalock_protocols::sigma::{self, Hosting, Literal, LiteralConfig, Sigma};
 use sigmalock_protocols::strawman::{self, Strawman};
 
 use crate::mutant::Mutant;
@@ -48,8 +49,10 @@ pub struct Tuning {
     pub back_off: (Span, Span),
     /// Whether hosts persist their votes.
     pub durable: bool,
-    /// Whether hosting moves; only the shipped Sigma can do that.
-    pub open: bool,
+    /// How it is decided who hosts what; only with the shipped Sigma may it move.
+    pub hosting: Hosting,
+    /// Where peers agree on who is in: who is silent for so long is voted out.
+    pub dead_after: Span,
     /// Whether the literal Sigma has the lease and the informed backoff of the paper's Section IV. If not,
     /// it is the pseudo code of Figures 5 and 6 alone.
     pub whole_paper: bool,
@@ -64,7 +67,8 @@ impl Default for Tuning {
             flight_max: Span::from_secs(30),
             back_off: (Span::ZERO, Span::from_secs(4)),
             durable: false,
-            open: false,
+            hosting: Hosting::Fixed,
+            dead_after: Span::from_secs(30),
             whole_paper: true,
         }
     }
@@ -146,6 +150,10 @@ impl Subject {
     ) -> Outcome {
         let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
         match (self.protocol, self.variant) {
+            (ProtocolName::Sigma, Variant::Shipped) if self.tuning.hosting == Hosting::Agreed => {
+                let hosts = config.roster().hosts as u64;
+                self.run_as(config, |me| Agreed::new(me, self.agreed(me, hosts)), oracles, watch)
+            }
             (ProtocolName::Sigma, Variant::Shipped) => {
                 let sigma = self.sigma();
                 let hosts = config.roster().hosts as u64;
@@ -181,10 +189,11 @@ impl Subject {
     }
 
     fn sigma(&self) -> sigma::Config {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, open, .. } =
-            self.tuning;
+        let Tuning {
+            lease_max, claim_window, round_trip_worst, flight_max, durable, hosting, ..
+        } = self.tuning;
         sigma::Config {
-            open,
+            hosting,
             lease_max,
             claim_window,
             round_trip_worst,
@@ -194,6 +203,22 @@ impl Subject {
             mutant: self.mutant.and_then(Mutant::of_sigma),
             ..sigma::Config::new(self.quorum)
         }
+    }
+
+    /// The first host founds the swarm, the others join it; who is no host uses it.
+    fn agreed(&self, me: PeerId, hosts: u64) -> agreed::Config {
+        let beginning = match me.0 {
+            0 => Beginning::Found,
+            other if other < hosts => Beginning::Join,
+            _ => Beginning::Watch,
+        };
+        let mut config = agreed::Config::new(self.tuning.lease_max, beginning);
+        config.locks = sigma::Config { client_only: config.locks.client_only, ..self.sigma() };
+        config.views.dead_after = self.tuning.dead_after;
+        config.views.round_trip_worst = self.tuning.round_trip_worst;
+        config.views.mutant = self.mutant.and_then(Mutant::of_views);
+        config.mutant = self.mutant.and_then(Mutant::of_agreed);
+        config
     }
 
     fn literal(&self) -> LiteralConfig {

@@ -46,13 +46,14 @@ const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol all --n 5 --m 3 --seeds 0..2000 --jobs 2
   sigmalock lab torture --protocol sigma --agents --seeds 0..1000
   sigmalock lab torture --protocol sigma --modes --seeds 0..1000
+  sigmalock lab torture --protocol sigma --membership agreed --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut protocols = Protocols::list(&self.protocol);
         // Of all protocols, those that can.
-        if self.victim.membership == Membership::Open && protocols.contains(&ProtocolName::Sigma) {
+        if self.victim.membership != Membership::Fixed && protocols.contains(&ProtocolName::Sigma) {
             protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
         }
         if self.victim.modes && protocols.contains(&ProtocolName::Sigma) {

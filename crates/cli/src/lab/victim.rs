@@ -35,8 +35,13 @@ impl VictimFlags {
         let (variant, membership) = (self.variant, self.membership);
         let (mutant, agents, modes) = (None, self.agents, self.modes);
         let shipped_sigma = protocol == ProtocolName::Sigma && variant == Variant::Shipped;
-        if membership == Membership::Open && !shipped_sigma {
-            let why = "--membership open: only the shipped sigma lets hosting move";
+        if membership != Membership::Fixed && !shipped_sigma {
+            let kind = membership.as_str();
+            let why = format!("--membership {kind}: only the shipped sigma lets hosting move");
+            return Err(BadParameters(why));
+        }
+        if membership == Membership::Agreed && quorum.is_some() {
+            let why = "--n: with --membership agreed the votes follow from the view";
             return Err(BadParameters(why.to_owned()));
         }
         if modes && !shipped_sigma {
@@ -58,6 +63,7 @@ fn membership(text: &str) -> Result<Membership, String> {
     match text {
         "fixed" => Ok(Membership::Fixed),
         "open" => Ok(Membership::Open),
-        _ => Err("it is `fixed` or `open`".to_owned()),
+        "agreed" => Ok(Membership::Agreed),
+        _ => Err("it is `fixed`, `open` or `agreed`".to_owned()),
     }
 }

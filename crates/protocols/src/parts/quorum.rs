@@ -10,6 +10,11 @@ pub struct Quorum {
 /// The most replicas a lock may have.
 pub const REPLICAS_MAX: u16 = 1_024;
 
+/// So many members of a view vote on a name at most.
+pub const VOTERS_MAX: usize = 9;
+/// So many votes hold a name where not all members vote on it.
+const VOTES_OF_SOME: u16 = 6;
+
 /// Why two numbers are no quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuorumError {
@@ -37,6 +42,9 @@ pub enum QuorumError {
 }
 
 impl Quorum {
+    /// One vote, and it wins.
+    pub const ONE: Self = Self { n: 1, m: 1 };
+
     /// m votes out of n replicas; more than half, so that any two quorums meet.
     pub const fn new(n: u16, m: u16) -> Result<Self, QuorumError> {
         if n == 0 || n > REPLICAS_MAX {
@@ -47,6 +55,16 @@ impl Quorum {
             Err(QuorumError::NotMajority { n, m })
         } else {
             Ok(Self { n, m })
+        }
+    }
+
+    /// In a view of so many members: how many vote on a name, and how many votes hold it.
+    #[must_use]
+    pub const fn of_view(members: usize) -> Self {
+        match members {
+            0 => Self::ONE,
+            1..=VOTERS_MAX => Self { n: members as u16, m: members as u16 / 2 + 1 },
+            _ => Self { n: VOTERS_MAX as u16, m: VOTES_OF_SOME },
         }
     }
 

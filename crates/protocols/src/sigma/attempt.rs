@@ -9,7 +9,7 @@ use super::ballot::Ballot;
 use super::guard::Guard;
 use super::message::{Answer, GrantId, Renewal, Response, Ticket, Vote};
 use super::seat::{Held, News};
-use super::{Config, Mutant, Note, Sigma};
+use super::{Config, Hosting, Mutant, Note, Sigma};
 use crate::parts::Alarm;
 
 /// A request under way.
@@ -75,7 +75,10 @@ impl Attempt {
             ttl: wish.ttl,
             only_try: wish.patience == Patience::Try,
             gives_up_at,
-            ballot: Ballot::new(config.quorum.n()),
+            ballot: match config.hosting {
+                Hosting::Agreed => Ballot::new(cx.seats(&wish.name)),
+                Hosting::Fixed | Hosting::Open => Ballot::new(0..config.quorum.n() as u16),
+            },
             phase: Phase::Asking,
             turn_until: LocalTime::MIN,
             round_trip: Span::ZERO,
@@ -90,7 +93,9 @@ impl Attempt {
         for index in 0..attempt.ballot.len() {
             attempt.ask(config, cx, index);
         }
-        attempt.wake_by(cx, gives_up_at);
+        // Who knows no hosts yet may wait for some, or not.
+        let nobody = attempt.ballot.len() == 0;
+        attempt.wake_by(cx, if nobody { cx.now() } else { gives_up_at });
         attempt
     }
 
@@ -99,11 +104,12 @@ impl Attempt {
     ) -> Step {
         let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
-        let index = usize::from(response.replica.index);
-        if index >= self.ballot.len() || !self.is_host(config, cx, from, response) {
+        let here = self.ballot.find(response.replica.index);
+        let here = here.filter(|index| self.is_host(config, cx, from, *index, &response.replica));
+        let Some(index) = here else {
             cx.note(Note::Malformed);
             return Step::Continue;
-        }
+        };
         let seat = self.ballot.seat_mut(index);
         let awaited = seat.tries > 0 && echo.sent == seat.asked_at;
         if !seat.hear(life, sequence, echo) && !config.breaks(Mutant::CountsStaleResponses) {
@@ -211,7 +217,7 @@ impl Attempt {
             return self.give_back(config, cx, index, vote.grant);
         }
         if let Phase::Inside(guard) = &mut self.phase {
-            let deadline = self.ballot.deadline(config.quorum);
+            let deadline = self.ballot.deadline(config.quorum).min(cx.counts_until());
             if deadline > guard.deadline + self.ttl / 8 {
                 guard.extend(cx, deadline);
             }
@@ -222,10 +228,9 @@ impl Attempt {
     pub(super) fn on_recall(
         &mut self, config: &Config, cx: Cx<'_, '_>, index: u16, grant: GrantId,
     ) {
-        let index = usize::from(index);
-        if index >= self.ballot.len() {
+        let Some(index) = self.ballot.find(index) else {
             return cx.note(Note::Malformed);
-        }
+        };
         if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
             // It has overtaken the vote itself. Writers in that place find out soon enough that nobody can
             // win; readers may take each other for winners.
@@ -246,18 +251,18 @@ impl Attempt {
     pub(super) fn on_renewal(
         &mut self, config: &Config, cx: Cx<'_, '_>, renewal: Renewal, echo: Echo,
     ) {
-        let index = usize::from(renewal.index);
         let Phase::Inside(guard) = &mut self.phase else { return };
-        if index >= self.ballot.len() {
+        let Some(index) = self.ballot.find(renewal.index) else {
             return cx.note(Note::Malformed);
-        }
+        };
         match &mut self.ballot.seat_mut(index).news {
             News::Mine(held)
                 if renewal.good && held.grant == renewal.grant && held.expiry > cx.now() =>
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin.expiry(echo, lease));
-                guard.extend(cx, self.ballot.deadline(config.quorum));
+                let deadline = self.ballot.deadline(config.quorum).min(cx.counts_until());
+                guard.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
             _ => self.ask_later(cx, index, Span::ZERO),
@@ -304,8 +309,8 @@ impl Attempt {
             if held && (up || !here) {
                 continue;
             }
-            let moved = config.open && {
-                let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
+            let moved = config.hosting.hands_over() && {
+                let replica = ReplicaId { name: self.name.clone(), index: seat.index };
                 let host = cx.host_of(&replica);
                 if up { host == Some(peer) && !here } else { here && host.is_some() }
             };
@@ -321,15 +326,25 @@ impl Attempt {
         self.decide(config, cx)
     }
 
+    /// Peers have agreed on another membership. Who votes on the name may have changed, and what was said in
+    /// the last view does not count in this one, so all are asked. A guard stands until its deadline.
+    pub(super) fn on_view(&mut self, config: &Config, cx: Cx<'_, '_>) -> Step {
+        let keep = config.breaks(Mutant::CountsFormerViews);
+        self.ballot.reseat(&cx.seats(&self.name), keep);
+        for index in 0..self.ballot.len() {
+            self.ask(config, cx, index);
+        }
+        self.decide(config, cx)
+    }
+
     /// Whether a response comes from whoever hosts the replica; it may have moved meanwhile.
     fn is_host(
-        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, response: &Response,
+        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, index: usize, replica: &ReplicaId,
     ) -> bool {
-        let index = usize::from(response.replica.index);
         if self.ballot.seat(index).host == Some(from) {
             return true;
         }
-        let moved = config.open && cx.host_of(&response.replica) == Some(from);
+        let moved = config.hosting.hands_over() && cx.host_of(replica) == Some(from);
         if moved {
             self.ballot.move_seat(index, Some(from));
         }
@@ -349,7 +364,8 @@ impl Attempt {
             self.phase = Phase::Asking;
         }
         self.seal_at = LocalTime::NEVER;
-        if self.ballot.foreign() > config.quorum.n() - config.quorum.m() {
+        let nowhere = config.quorum.n().saturating_sub(self.ballot.len());
+        if self.ballot.foreign() + nowhere > config.quorum.n() - config.quorum.m() {
             if self.only_try {
                 return Step::Over(LockReply::Busy);
             }
@@ -389,7 +405,7 @@ impl Attempt {
             }
             return true;
         };
-        let deadline = match self.ballot.deadline(config.quorum) {
+        let deadline = match self.ballot.deadline(config.quorum).min(cx.counts_until()) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };

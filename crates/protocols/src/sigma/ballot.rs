@@ -10,7 +10,7 @@ use super::{Config, Mutant};
 use crate::parts::Quorum;
 
 /// The n seats, counted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Ballot {
     seats: Vec<Seat>,
     votes: usize,
@@ -18,8 +18,32 @@ pub(super) struct Ballot {
 }
 
 impl Ballot {
-    pub(super) fn new(n: usize) -> Self {
-        Self { seats: (0..n).map(|_| Seat::new()).collect(), votes: 0, foreign: 0 }
+    /// For these replicas, which come in ascending order.
+    pub(super) fn new(replicas: impl IntoIterator<Item = u16>) -> Self {
+        let seats = replicas.into_iter().map(Seat::new).collect();
+        Self { seats, votes: 0, foreign: 0 }
+    }
+
+    /// For other replicas from now on. What is known of votes is void; who stays is otherwise remembered.
+    pub(super) fn reseat(&mut self, replicas: &[u16], keep: bool) {
+        let before = core::mem::take(self);
+        let mut before = before.seats.into_iter().peekable();
+        for &index in replicas {
+            while before.next_if(|seat| seat.index < index).is_some() {}
+            let known = before.next_if(|seat| seat.index == index);
+            let mut seat = known.unwrap_or_else(|| Seat::new(index));
+            seat.tries = 0;
+            let news = core::mem::replace(&mut seat.news, News::Unknown);
+            self.seats.push(seat);
+            if keep {
+                self.set_news(self.seats.len() - 1, news);
+            }
+        }
+    }
+
+    /// Where the seat of a replica is, if it has one.
+    pub(super) fn find(&self, index: u16) -> Option<usize> {
+        self.seats.binary_search_by_key(&index, |seat| seat.index).ok()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -81,7 +105,7 @@ impl Ballot {
             moved_at: before.moved_at,
             asked_at: before.asked_at,
             ask_at: before.ask_at,
-            ..Seat::new()
+            ..Seat::new(before.index)
         };
     }
 

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{
     Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId,
-    Refusal, ReplicaId, RequestId, Token,
+    Refusal, ReplicaId, RequestId, Token, View,
 };
 
 use super::attempt::{Attempt, Step};
 use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
 use super::{Config, Mutant, Note, Sigma, Timer};
-use crate::parts::{Alarm, HybridClock};
+use crate::parts::{Alarm, HybridClock, Quorum};
 
 /// How many finished requests are remembered, to tell a late grant from a lost RELEASE.
 const FINISHED_MAX: usize = 1_024;
@@ -40,8 +40,17 @@ struct Finished {
     token: Option<Token>,
     /// How often it was sent on to another host since.
     moves: usize,
-    /// Until then its RELEASE need not have arrived.
+    /// Until then its RELEASE need not have arrived, where it was sent.
     release_arrives_by: LocalTime,
+    told: Vec<PeerId>,
+}
+
+impl Finished {
+    /// What it has to say of tokens.
+    fn spent(&self) -> Spent {
+        let used = |token| Spent::Token(Used { token, knew: None });
+        self.token.map_or(Spent::Nothing, used)
+    }
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -183,7 +192,8 @@ impl Client {
         &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket, to: PeerId,
     ) {
         let RequestId { client, incarnation, call } = ticket.request;
-        if !self.config.open || (client, incarnation) != (self.me, self.incarnation) {
+        if !self.config.hosting.hands_over() || (client, incarnation) != (self.me, self.incarnation)
+        {
             return cx.note(Note::Malformed);
         }
         match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == ticket) {
@@ -194,8 +204,7 @@ impl Client {
                     Some(over) if over.moves >= SENT_ON_MAX * self.config.quorum.n() => return,
                     Some(over) => {
                         over.moves += 1;
-                        let used = |token| Spent::Token(Used { token, knew: None });
-                        over.token.map_or(Spent::Nothing, used)
+                        over.spent()
                     }
                     // Nobody counts how often: hosts that do not agree must not send it round in circles.
                     None if cx.host_of(replica) != Some(to) => return,
@@ -218,6 +227,18 @@ impl Client {
         for call in calls {
             if let Some(attempt) = self.attempts.get_mut(&call) {
                 let step = attempt.on_peer(&self.config, cx, peer, up);
+                self.after(cx, call, step);
+            }
+        }
+    }
+
+    /// Peers have agreed on another membership.
+    pub(super) fn on_view(&mut self, cx: Cx<'_, '_>, view: &View) {
+        self.config.quorum = Quorum::of_view(view.members.len());
+        let calls: Vec<CallId> = self.attempts.keys().copied().collect();
+        for call in calls {
+            if let Some(attempt) = self.attempts.get_mut(&call) {
+                let step = attempt.on_view(&self.config, cx);
                 self.after(cx, call, step);
             }
         }
@@ -286,6 +307,7 @@ impl Client {
             token: attempt.guard().map(|guard| guard.token),
             moves: 0,
             release_arrives_by: cx.now() + self.config.round_trip_worst,
+            told: attempt.hosts().collect(),
         });
         if let Some(reply) = reply {
             cx.reply(call, reply);
@@ -295,14 +317,16 @@ impl Client {
     /// A vote for a request that is over: its RELEASE is on the way, or was lost.
     fn refuse_vote(&self, cx: Cx<'_, '_>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
         let finished = self.finished.iter().find(|finished| finished.request == ticket.request);
+        let on_its_way =
+            |over: &Finished| over.release_arrives_by > cx.now() && over.told.contains(&host);
         // What a former life had is left to run out: its user may still be before the deadline.
         if (ticket.request.client, ticket.request.incarnation) != (self.me, self.incarnation)
-            || finished.is_some_and(|finished| finished.release_arrives_by > cx.now())
+            || finished.is_some_and(on_its_way)
         {
             return;
         }
         cx.note(Note::LateVoteReturned);
-        let (replica, spent) = (replica.clone(), Spent::Unknown);
+        let (replica, spent) = (replica.clone(), finished.map_or(Spent::Unknown, Finished::spent));
         cx.send(host, Message::Release { replica, ticket, spent });
     }
 }

@@ -1,15 +1,31 @@
 //! A replica on its way: what it takes along, and what its new host makes of it.
 
-use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime};
+use alloc::vec::Vec;
+
+use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime, Span};
 
 use super::host::Desk;
-use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, HandedWaiter};
+use super::message::{
+    HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, HandedWaiter, OWNERS_MAX, Vote,
+};
 use super::owners::Owner;
 use super::queue::Waiter;
 use super::replica::{End, Replica};
+use super::tokens::Tokens;
 use super::{DurableKey, Mutant, Sigma};
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+/// A vote that is out, as another host hears of it.
+pub(super) fn handed(owner: &Owner) -> HandedVote {
+    HandedVote {
+        ticket: owner.ticket,
+        ttl: owner.ttl,
+        vote: owner.vote,
+        sent: owner.echo.sent,
+        sealed: owner.sealed,
+    }
+}
 
 impl Replica {
     /// As it goes to its next host. It is frozen: from here on this host must not use it.
@@ -20,13 +36,6 @@ impl Replica {
         while let Some(owner) = self.owners.overdue(desk, now) {
             self.vacate(desk, owner.ticket, End::Lapsed);
         }
-        let handed = |owner: &Owner| HandedVote {
-            ticket: owner.ticket,
-            ttl: owner.ttl,
-            vote: owner.vote,
-            sent: owner.echo.sent,
-            sealed: owner.sealed,
-        };
         HandOff {
             id,
             to,
@@ -126,6 +135,38 @@ impl Replica {
         });
     }
 
+    /// Becomes what a newcomer's replica must be, if these requests may have won without it: it is theirs
+    /// for a full lease, as they are told; or, if they do not go together, nobody's.
+    pub(super) fn take_on(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, winners: &[HandedVote], tokens: Tokens,
+        abstains_for: Span,
+    ) {
+        let now = cx.now();
+        self.tokens.adopt(tokens, true);
+        self.tokens.doubt();
+        self.touch(desk, cx);
+        self.dirty = true;
+        let over = |winner: &&HandedVote| !self.tombstones.contains(&winner.ticket.request);
+        let winners: Vec<HandedVote> = winners.iter().filter(over).copied().collect();
+        let shared = |winner: &HandedVote| winner.ticket.mode.shares_with(winner.ticket.mode);
+        let together = winners.len() <= 1 || winners.iter().all(shared);
+        let longest = winners.iter().map(|winner| winner.ttl).max();
+        let apart = longest.filter(|_| !together || winners.len() > OWNERS_MAX);
+        let abstains_for = abstains_for.max(apart.unwrap_or(Span::ZERO));
+        self.abstain_until = self.abstain_until.max(now + abstains_for);
+        for winner in &winners {
+            self.tokens.raise(desk, winner.vote.proposal, winner.ticket.mode);
+        }
+        if apart.is_none() {
+            for winner in &winners {
+                let winner = renumbered(desk, winner);
+                self.adopt_vote(desk, now, &winner, false);
+            }
+        }
+        self.save(desk, cx);
+        self.tell_owners(desk, cx);
+    }
+
     fn adopt_waiters(&mut self, desk: &Desk, now: LocalTime, waiters: &[HandedWaiter]) {
         let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
         for &HandedWaiter { ticket, ttl, sent } in waiters {
@@ -152,4 +193,11 @@ impl Replica {
         self.dirty = true;
         self.save(desk, cx);
     }
+}
+
+/// A vote that is this host's own, though it was another's first.
+fn renumbered(desk: &mut Desk, handed: &HandedVote) -> HandedVote {
+    let lease = Lease { given: handed.vote.lease.given, ttl: handed.ttl };
+    let vote = Vote { grant: desk.next_grant(), lease, proposal: handed.vote.proposal };
+    HandedVote { vote, sealed: true, ..*handed }
 }

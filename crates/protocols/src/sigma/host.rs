@@ -5,16 +5,17 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use sigmalock_core::{
-    Birth, Context, Echo, Incarnation, LocalTime, Mode, Name, PeerId, ReplicaId, ReplicaReport,
-    Span, Surroundings, Token,
+    Birth, Context, Echo, Incarnation, LocalTime, Mode, Name, Part, PeerId, ReplicaId,
+    ReplicaReport, Span, Surroundings, Token, View,
 };
 
 use super::inspect;
+use super::joining::Joining;
 use super::message::{Ask, Claim, GrantId, HandOffId, Message, Renewal, Spent, Ticket};
 use super::neighbours::Neighbours;
 use super::replica::Replica;
-use super::{Config, Durable, DurableKey, Mutant, Note, Sigma};
-use crate::parts::HybridClock;
+use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use crate::parts::{HybridClock, Quorum};
 
 /// What the replicas of one host share.
 #[derive(Debug, Clone)]
@@ -74,6 +75,10 @@ pub(super) struct Host {
     pub(super) replicas: BTreeMap<ReplicaId, Replica>,
     /// Hand-offs taken, and until when copies of them may come.
     pub(super) taken: BTreeMap<HandOffId, LocalTime>,
+    /// What it has found out so far, as the newcomer of a view.
+    pub(super) joining: Option<Joining>,
+    /// The newest view as whose newcomer it knows what the others promised.
+    pub(super) settled: u64,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -98,7 +103,8 @@ impl Host {
             neighbours: Neighbours::default(),
             leaving: false,
         };
-        let mut host = Self { desk, replicas: BTreeMap::new(), taken: BTreeMap::new() };
+        let (replicas, taken) = (BTreeMap::new(), BTreeMap::new());
+        let mut host = Self { desk, replicas, taken, joining: None, settled: 0 };
         let remembers = match birth {
             Birth::First => true,
             Birth::Amnesiac => false,
@@ -216,7 +222,7 @@ impl Host {
                 good,
             }));
         }
-        if !renewals.is_empty() || !self.desk.config.open {
+        if !renewals.is_empty() || !self.desk.config.hosting.moves() {
             cx.send(from, Message::Renewed { echo, renewals });
         }
     }
@@ -231,6 +237,37 @@ impl Host {
         if self.desk.config.durable {
             cx.persist(DurableKey::Floor, Some(Durable::Floor(self.desk.floor)));
             cx.persist(DurableKey::Replica(id.clone()), None);
+        }
+    }
+
+    /// Peers have agreed on another membership.
+    pub(super) fn on_view(&mut self, cx: Cx<'_, '_>, view: &View) {
+        self.desk.views += 1;
+        self.desk.config.quorum = Quorum::of_view(view.members.len());
+        self.joining = None;
+        match view.part {
+            // Others may have shown tokens meanwhile that this host does not know.
+            Part::Stays | Part::Outside => {
+                self.replicas.values_mut().for_each(Replica::lose_certainty);
+            }
+            Part::Returned => self.forget_all(cx),
+            Part::Newcomer => {
+                self.forget_all(cx);
+                self.join(cx, view);
+            }
+        }
+        self.reconsider_all(cx);
+    }
+
+    /// What was promised in another membership is void; tokens are not.
+    fn forget_all(&mut self, cx: Cx<'_, '_>) {
+        if self.desk.breaks(Mutant::ResumesAfterReplacement) {
+            return;
+        }
+        for (id, mut replica) in core::mem::take(&mut self.replicas) {
+            self.raise_floor(cx, replica.highest_token());
+            cx.cancel_timer(Timer::Replica(id));
+            replica.erase(&self.desk, cx);
         }
     }
 
@@ -277,7 +314,7 @@ impl Host {
         &mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket,
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
     ) {
-        if usize::from(id.index) >= self.desk.config.quorum.n() {
+        if !self.desk.config.has_replica(id.index) {
             return cx.note(Note::Malformed);
         }
         if self.sends_on(cx, id, ticket) {
@@ -305,14 +342,19 @@ impl Host {
         true
     }
 
-    /// Whether somebody else hosts that replica; if so, the client is told.
+    /// Whether somebody else hosts that replica. Where hosts hand over, the client is told who; where peers
+    /// agree on who is in, it will find out.
     fn sends_on(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
         let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
-        if !self.desk.config.open || mine {
+        if !self.desk.config.hosting.moves() || mine {
             return false;
         }
-        let host = cx.host_of(id).filter(|host| *host != self.desk.me);
+        let host = cx.host_of(id);
+        if !self.desk.config.hosting.hands_over() {
+            return host != Some(self.desk.me);
+        }
+        let host = host.filter(|host| *host != self.desk.me);
         if let Some(to) = host {
             cx.note(Note::SentOn);
             let replica = id.clone();

@@ -26,13 +26,22 @@
 //!    │ (anything about a replica) ──────────► │
 //!    │ ◄──────── MOVED  somebody else has it  │
 //! ```
+//!
+//! Where peers agree on who is in, a newcomer asks the others what they promised:
+//!
+//! ```text
+//!  newcomer of a view                       a member of it and of the one before
+//!    │ FETCH    which votes are out? ───────► │  if it knows that itself
+//!    │ ◄────────────── VOTES  these, and more │  page by page
+//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    CallId, Echo, Incarnation, Lease, LocalTime, Mode, PeerId, ReplicaId, RequestId, Span, Token,
+    CallId, Echo, Incarnation, Lease, LocalTime, Mode, Name, PeerId, ReplicaId, RequestId, Span,
+    Token,
 };
 
 use super::tokens::Tokens;
@@ -90,6 +99,8 @@ pub struct Ask {
     pub ttl: Span,
     /// The client's clock at sending; the answer echoes it.
     pub sent: LocalTime,
+    /// Whether it is inside already, and only wants more votes to stay there: it goes first.
+    pub inside: bool,
 }
 
 /// What a request that ends has to say of tokens.
@@ -263,6 +274,37 @@ pub struct HandedWaiter {
     pub sent: LocalTime,
 }
 
+/// So many replicas are in one page of votes at most.
+pub const VOTES_PAGE_MAX: usize = 256;
+
+/// Votes that a host has out, as a newcomer hears of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Votes {
+    /// The name after which this page begins, as it was asked for.
+    pub after: Option<Name>,
+    /// The names that I remember, in order, at most [`VOTES_PAGE_MAX`].
+    pub names: Vec<VotesOn>,
+    /// Whether there are more.
+    pub more: bool,
+    /// As high as every token that I ever forgot.
+    pub floor: Token,
+}
+
+/// Votes that a host has out for one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct VotesOn {
+    /// The name.
+    pub name: Name,
+    /// Who has the vote: one, or readers together, at most [`OWNERS_MAX`].
+    pub owners: Vec<HandedVote>,
+    /// What is known of its tokens.
+    pub(super) tokens: Tokens,
+    /// For so long I cannot tell who else may count on it.
+    pub abstains_for: Span,
+}
+
 /// A greeting, as its answers name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -348,6 +390,22 @@ pub enum Message {
         /// I am leaving: all I had is somewhere else now.
         leaving: bool,
     },
+    /// I am new in our view: which votes are out, of names after this one?
+    Fetch {
+        /// The name.
+        after: Option<Name>,
+    },
+    /// These.
+    Votes(Box<Votes>),
+}
+
+impl Message {
+    /// Whether it says what a host of the sender's view has promised. Only those who are in the same view
+    /// may count on it.
+    #[must_use]
+    pub const fn is_promise(&self) -> bool {
+        matches!(self, Self::Response(_) | Self::Renewed { .. } | Self::Votes(_))
+    }
 }
 
 impl sigmalock_core::Message for Message {
@@ -367,6 +425,8 @@ impl sigmalock_core::Message for Message {
             Self::HandOff(_) => "HAND-OFF",
             Self::Taken { .. } => "TAKEN",
             Self::HandedOver { .. } => "HANDED-OVER",
+            Self::Fetch { .. } => "FETCH",
+            Self::Votes(_) => "VOTES",
         }
     }
 
@@ -403,6 +463,13 @@ impl sigmalock_core::Message for Message {
             }
             Self::Taken { replica, .. } => 19 + replica.name.as_str().len(),
             Self::HandedOver { .. } => 33,
+            Self::Fetch { after } => 1 + after.as_ref().map_or(0, |name| name.as_str().len()),
+            Self::Votes(votes) => {
+                let on = |on: &VotesOn| {
+                    on.name.as_str().len() + 27 + on.owners.len() * (TICKET + GRANT + 40)
+                };
+                16 + votes.names.iter().map(on).sum::<usize>()
+            }
         }
     }
 }
@@ -448,6 +515,8 @@ impl fmt::Display for Message {
             Self::Taken { replica, .. } => write!(f, " {replica}"),
             Self::HandedOver { leaving: true, .. } => f.write_str(" all, leaving"),
             Self::HandedOver { .. } => Ok(()),
+            Self::Fetch { after } => after.iter().try_for_each(|name| write!(f, " after {name}")),
+            Self::Votes(votes) => write!(f, " on {} names", votes.names.len()),
         }
     }
 }

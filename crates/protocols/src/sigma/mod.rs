@@ -63,7 +63,7 @@
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
 //! `owners`, `queue`, tombstones and `tokens`. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
-//! a host knows of other peers.
+//! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
 //! three outcomes in `decide`; `sealing` is what it does about tokens, `speech` what it says and when;
@@ -77,6 +77,7 @@ mod guard;
 mod handing;
 mod host;
 mod inspect;
+mod joining;
 pub mod literal;
 pub mod message;
 mod moving;
@@ -96,7 +97,7 @@ use sigmalock_core::{
     CallId, Context, Input, LockReply, LockRequest, PeerId, Protocol, ReplicaId, Span, Token,
 };
 
-pub use config::{Config, Limits};
+pub use config::{Config, Hosting, Limits};
 pub use literal::{Literal, LiteralConfig};
 pub use message::{GrantId, Message, Ticket};
 pub use mutant::Mutant;
@@ -125,6 +126,8 @@ pub enum Timer {
     Replica(ReplicaId),
     /// A peer that was greeted, or was handed something, has not answered.
     Neighbour(PeerId),
+    /// A newcomer has not been answered by all; or something else has let it vote.
+    Join,
 }
 
 /// Where Sigma keeps what must survive.
@@ -230,6 +233,12 @@ impl Sigma {
         self.roles.as_ref().is_none_or(|(_, host)| host.has_handed_over())
     }
 
+    /// The newest view as whose newcomer this peer knows what the others promised; 0 if there is none.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.roles.as_ref().map_or(0, |(_, host)| host.settled())
+    }
+
     /// How many replicas this peer remembers as a host.
     #[must_use]
     pub fn hosted(&self) -> usize {
@@ -270,7 +279,14 @@ impl Protocol for Sigma {
                 client.on_peer(cx, peer, false);
             }
             Input::Leave => host.on_leave(cx),
-            Input::ViewChanged(_) | Input::Start { .. } => {}
+            Input::Fire(Timer::Join) => host.fetch(cx),
+            Input::ViewChanged(view) => {
+                if self.config.hosting.is_agreed() {
+                    host.on_view(cx, &view);
+                    client.on_view(cx, &view);
+                }
+            }
+            Input::Start { .. } => {}
         }
     }
 }
@@ -299,5 +315,7 @@ fn receive(
         Message::HandedOver { hello, floor, unsure, leaving } => {
             host.on_handed_over(cx, from, hello, floor, unsure, leaving);
         }
+        Message::Fetch { after } => host.on_fetch(cx, from, after),
+        Message::Votes(votes) => host.on_votes(cx, from, *votes),
     }
 }

@@ -27,7 +27,7 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 impl Host {
     pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.desk.views += 1;
-        if !self.desk.config.open || self.desk.config.client_only {
+        if !self.desk.config.hosting.hands_over() || self.desk.config.client_only {
             return;
         }
         let Some(neighbour) = self.desk.neighbours.meet(peer) else { return };
@@ -39,7 +39,7 @@ impl Host {
 
     pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.desk.views += 1;
-        if !self.desk.config.open {
+        if !self.desk.config.hosting.hands_over() {
             return;
         }
         self.void(cx, peer);
@@ -55,7 +55,7 @@ impl Host {
     /// Everything goes to whoever hosts it when this peer is gone.
     pub(super) fn on_leave(&mut self, cx: Cx<'_, '_>) {
         self.desk.views += 1;
-        if !self.desk.config.open {
+        if !self.desk.config.hosting.hands_over() {
             return;
         }
         self.desk.leaving = true;
@@ -68,7 +68,7 @@ impl Host {
     }
 
     pub(super) fn on_hello(&mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello) {
-        if !self.desk.config.open {
+        if !self.desk.config.hosting.hands_over() {
             return cx.note(Note::Malformed);
         }
         if self.desk.config.client_only {
@@ -110,7 +110,7 @@ impl Host {
         let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
         let wants = wants.chain(hand_off.owners.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
         let together = |owner: &HandedVote| owner.ticket.mode.shares_with(owner.ticket.mode);
-        let sane = config.open
+        let sane = config.hosting.hands_over()
             && hand_off.owners.len() <= OWNERS_MAX
             && (hand_off.owners.len() <= 1 || hand_off.owners.iter().all(together))
             && usize::from(hand_off.replica.index) < config.quorum.n()
@@ -324,13 +324,13 @@ impl Host {
     }
 
     /// Something has changed that may let replicas vote.
-    fn reconsider_all(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn reconsider_all(&mut self, cx: Cx<'_, '_>) {
         for replica in self.replicas.values_mut() {
             replica.reconsider(&mut self.desk, cx);
         }
     }
 
-    fn raise_floor(&mut self, cx: Cx<'_, '_>, floor: Token) {
+    pub(super) fn raise_floor(&mut self, cx: Cx<'_, '_>, floor: Token) {
         if floor > self.desk.floor {
             self.desk.floor = floor;
             if self.desk.config.durable && self.desk.disk_vouches {

@@ -11,6 +11,8 @@ use super::message::{HandedWaiter, Ticket};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
+    /// One of them that goes before all others: it is inside already, and needs the vote to stay there.
+    first: Option<Ticket>,
     /// Who has come (with the lease it wants) and gone since the disk was last told.
     unsaved: Vec<(Ticket, Option<Span>)>,
 }
@@ -33,7 +35,15 @@ impl Queue {
         self.waiters.len()
     }
     pub(super) fn first(&self) -> Option<&Waiter> {
-        self.waiters.front()
+        self.waiters.get(self.next(false)?)
+    }
+    /// This one is inside, and goes first.
+    pub(super) fn prefer(&mut self, ticket: Ticket) {
+        self.first = Some(ticket);
+    }
+    fn next(&self, youngest: bool) -> Option<usize> {
+        let preferred = self.first.and_then(|first| self.place_of(&first).ok());
+        preferred.or(if youngest { self.waiters.len().checked_sub(1) } else { Some(0) })
     }
     pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.waiters.iter().map(|waiter| waiter.ticket)
@@ -75,7 +85,7 @@ impl Queue {
 
     /// The oldest, or (against the rules) the youngest.
     pub(super) fn peek(&self, youngest: bool) -> Option<&Waiter> {
-        if youngest { self.waiters.back() } else { self.waiters.front() }
+        self.waiters.get(self.next(youngest)?)
     }
 
     /// Puts the first for whom this holds before all others, which is against the rules.
@@ -89,14 +99,14 @@ impl Queue {
 
     /// Takes the oldest, or (against the rules) the youngest.
     pub(super) fn pop(&mut self, youngest: bool) -> Option<Waiter> {
-        let next = if youngest { self.waiters.pop_back() } else { self.waiters.pop_front() };
+        let next = self.waiters.remove(self.next(youngest)?);
         self.unsaved.extend(next.as_ref().map(|waiter| (waiter.ticket, None)));
         next
     }
 
     /// Drops those not heard from for too long.
     pub(super) fn prune(&mut self, now: LocalTime) {
-        let Self { waiters, unsaved } = self;
+        let Self { waiters, unsaved, .. } = self;
         waiters.retain(|waiter| {
             let stays = waiter.expires > now;
             if !stays {

@@ -64,7 +64,7 @@ impl Replica {
             used_at: now,
             alarm: Alarm::new(),
             abstain_until: LocalTime::MIN,
-            sure: !desk.config.open || desk.breaks(Mutant::TakesOverBlindly),
+            sure: !desk.config.hosting.moves() || desk.breaks(Mutant::TakesOverBlindly),
             mine: (false, 0),
             stubborn: false,
             dirty: false,
@@ -74,7 +74,7 @@ impl Replica {
     /// Whether it may say that a vote is good, or good for longer: nobody else hosts it, this peer is not
     /// cut off, and no former host's word is missing.
     fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
-        if !desk.config.open || self.stubborn {
+        if !desk.config.hosting.moves() || self.stubborn {
             return true;
         }
         if !cx.may_vote() || !self.is_mine(desk, cx) {
@@ -89,7 +89,7 @@ impl Replica {
 
     /// Whether this peer hosts it. Asked with every message, so the answer is kept while the view lasts.
     pub(super) fn is_mine(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
-        if self.mine.1 != desk.views && desk.config.open {
+        if self.mine.1 != desk.views && desk.config.hosting.moves() {
             self.mine = (cx.host_of(&self.id) == Some(desk.me), desk.views);
         }
         self.mine.0
@@ -122,7 +122,7 @@ impl Replica {
     /// much of it was left.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens;
-        if desk.config.open {
+        if desk.config.hosting.moves() {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
         }
@@ -142,7 +142,7 @@ impl Replica {
                 // Perhaps, perhaps not: so it counts.
                 sealed: true,
                 recalled_at: None,
-                stale: desk.config.open,
+                stale: desk.config.hosting.moves(),
             });
         }
     }
@@ -197,8 +197,11 @@ impl Replica {
                         Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
                     return self.send(desk, cx, ask.ticket, echo, answer);
                 }
+                if ask.inside {
+                    self.queue.prefer(ask.ticket);
+                }
                 self.pass_on(desk, cx, Some(ask.ticket));
-                self.recall_younger(desk, cx, ask.ticket);
+                self.recall_younger(desk, cx, ask);
             }
         }
         self.respond(desk, cx, ask.ticket);
@@ -318,7 +321,7 @@ impl Replica {
 
     /// Somebody waits for it to vote: it wakes when it may.
     fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        if desk.config.open && self.is_wanted(desk) {
+        if desk.config.hosting.moves() && self.is_wanted(desk) {
             let at = self.voting_at(desk, cx);
             if at > cx.now() {
                 self.wake_at(cx, at);
@@ -470,7 +473,7 @@ impl Replica {
     /// or a higher token, does.
     fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
         let before = self.tokens;
-        if desk.config.open {
+        if desk.config.hosting.moves() {
             self.tokens.learn(desk, Used { knew: None, ..used }, ticket.mode);
             let fresh = self.owners.get(&ticket).filter(|owner| !owner.stale);
             if fresh.is_some_and(|owner| owner.vote.proposal <= used.token) {
@@ -482,16 +485,25 @@ impl Replica {
         self.dirty |= self.tokens != before;
     }
 
-    /// An older request waits here: owners that keep it waiting are asked to yield, unless they are
-    /// inside. Asked again after a while, in case the message was lost.
-    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, asker: Ticket) {
-        let now = cx.now();
+    /// Tells all who have the vote that they do.
+    pub(super) fn tell_owners(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+        let told: Vec<_> = self.owners.iter().map(|o| (o.ticket, o.echo, o.vote)).collect();
+        for (ticket, echo, vote) in told {
+            self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
+        }
+    }
+
+    /// An older request waits here, or one that is inside already: owners that keep it waiting are asked to
+    /// yield, unless they are inside. Asked again after a while, in case the message was lost.
+    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, ask: &Ask) {
+        let (now, asker) = (cx.now(), ask.ticket);
         if self.owners.get(&asker).is_some() {
             return;
         }
         for owner in self.owners.iter_mut() {
             let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
-            if owner.ticket > asker && !owner.ticket.mode.shares_with(asker.mode) && due {
+            let later = owner.ticket > asker || ask.inside;
+            if later && !owner.ticket.mode.shares_with(asker.mode) && due {
                 owner.recalled_at = Some(now);
                 cx.note(Note::Recalled);
                 let (replica, ticket) = (self.id.clone(), owner.ticket);

@@ -7,6 +7,8 @@ use super::message::{GrantId, Ticket};
 /// What the client last heard of a replica, and when it will ask again.
 #[derive(Debug, Clone)]
 pub(super) struct Seat {
+    /// Which replica it is.
+    pub(super) index: u16,
     /// The host, as far as known.
     pub(super) host: Option<PeerId>,
     /// Whether a former host named it. It is believed until a question goes unanswered.
@@ -70,8 +72,9 @@ pub(super) struct Heard {
 }
 
 impl Seat {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(index: u16) -> Self {
         Self {
+            index,
             host: None,
             sent_on: false,
             moves: 0,

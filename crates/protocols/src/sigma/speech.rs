@@ -42,10 +42,12 @@ impl Attempt {
     pub(super) fn on_moved(
         &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, index: u16, to: PeerId,
     ) {
-        let (index, now) = (usize::from(index), cx.now());
-        if index >= self.ballot.len() || self.ballot.seat(index).host != Some(from) || to == from {
+        let now = cx.now();
+        let here = self.ballot.find(index);
+        let here = here.filter(|index| self.ballot.seat(*index).host == Some(from) && to != from);
+        let Some(index) = here else {
             return cx.note(Note::StaleResponse);
-        }
+        };
         let pause = match self.ballot.seat(index).moves {
             0 => Span::ZERO,
             moves => self.retry_after(config, moves),
@@ -80,8 +82,9 @@ impl Attempt {
     }
 
     fn ask_of(&self, index: usize, sent: LocalTime) -> Ask {
-        let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
-        Ask { replica, ticket: self.ticket, ttl: self.ttl, sent }
+        let replica = ReplicaId { name: self.name.clone(), index: self.ballot.seat(index).index };
+        let inside = self.guard().is_some();
+        Ask { replica, ticket: self.ticket, ttl: self.ttl, sent, inside }
     }
 
     pub(super) fn ask_later(&mut self, cx: Cx<'_, '_>, index: usize, span: Span) {
@@ -131,23 +134,28 @@ impl Attempt {
             guard.renewing(now, self.round_trip);
             token = guard.token;
         }
-        self.ballot.seats().enumerate().filter_map(move |(index, seat)| {
+        self.ballot.seats().filter_map(move |seat| {
             let used = Used { token, knew: seat.knew() };
-            let replica = ReplicaId { name: name.clone(), index: index as u16 };
+            let replica = ReplicaId { name: name.clone(), index: seat.index };
             let grant = seat.held()?.grant;
             Some((seat.host?, Claim { replica, ticket, grant, used }))
         })
     }
 
+    /// Those it knows as hosts.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = PeerId> {
+        self.ballot.seats().filter_map(|seat| seat.host)
+    }
+
     /// RELEASE to all replicas; with the token, if one was shown.
     pub(super) fn release(&self, cx: Cx<'_, '_>) {
-        for (index, seat) in self.ballot.seats().enumerate() {
+        for seat in self.ballot.seats() {
             let Some(host) = seat.host else { continue };
             let knew = seat.knew();
             let spent = self
                 .guard()
                 .map_or(Spent::Nothing, |guard| Spent::Token(Used { token: guard.token, knew }));
-            let replica = ReplicaId { name: self.name.clone(), index: index as u16 };
+            let replica = ReplicaId { name: self.name.clone(), index: seat.index };
             cx.send(host, Message::Release { replica, ticket: self.ticket, spent });
         }
         cx.cancel_timer(Timer::Request(self.call()));

@@ -1,15 +1,12 @@
 //! How the successor of a view is chosen: what members promise and accept, and what a proposer does.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
-
 use sigmalock_core::{LocalTime, PeerId, Span};
 
 use super::campaign::Campaign;
 use super::message::{Ballot, Message};
 use super::mutant::Mutant;
 use super::roster::Change;
-use super::{Cx, MEMBERS_MAX, Note, Standing, Timer, Views, Wish};
+use super::{Cx, Note, Standing, Timer, Views, Wish};
 
 impl Views {
     /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
@@ -120,11 +117,7 @@ impl Views {
 
     fn drop_granted(&mut self) {
         let Some(roster) = &self.roster else { return self.wishes.clear() };
-        let room = roster.members().len() < MEMBERS_MAX;
-        self.wishes.retain(|_, wish| {
-            roster.after(wish.change).is_some()
-                && (room || matches!(wish.change, Change::Remove(_)))
-        });
+        self.wishes.retain(|_, wish| roster.after(wish.change).is_some());
     }
 
     /// Begins a campaign, or begins it anew: messages may have been lost.
@@ -168,10 +161,7 @@ impl Views {
         };
         let Some(next) = roster.after(campaign.change) else { return };
         cx.note(Note::Chosen(roster.number()));
-        self.install(cx, next.clone());
-        let peers: BTreeSet<PeerId> = roster.members().chain(next.members()).collect();
-        for peer in peers.into_iter().filter(|peer| *peer != self.me) {
-            cx.send(peer, Message::Learn(Box::new(next.clone())));
-        }
+        self.install(cx, next);
+        self.spread(cx);
     }
 }

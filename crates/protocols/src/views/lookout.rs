@@ -14,9 +14,7 @@ impl Views {
         let now = cx.now();
         cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
         match self.standing {
-            Standing::Outside if self.wants_in => self.ask_around(cx, Change::Add(self.me)),
-            Standing::Outside => {}
-            Standing::Lost => self.ask_around(cx, Change::Remove(self.me)),
+            Standing::Outside | Standing::Lost => self.ask_around(cx),
             Standing::Member => {
                 if self.leaving {
                     let wish = Wish { change: Change::Remove(self.me), dead: false };
@@ -29,25 +27,32 @@ impl Views {
         }
     }
 
-    fn ask_around(&self, cx: Cx<'_, '_>, change: Change) {
-        let mut asked: Vec<PeerId> = self
-            .up
-            .iter()
-            .copied()
-            .filter(|peer| self.roster.is_none() || self.is_in(*peer))
-            .collect();
+    /// Asks the first of those who are up, who will propose what this peer wants, and one more: what is
+    /// the newest view, and whether this peer may come in, or must be seen to be out.
+    fn ask_around(&self, cx: Cx<'_, '_>) {
+        let known = |peer: &PeerId| self.roster.is_none() || self.is_in(*peer);
+        let mut asked: Vec<PeerId> = self.up.iter().copied().filter(known).collect();
         // Who is told nothing by its former friends asks anybody.
         if asked.is_empty() {
             asked = self.up.iter().copied().collect();
         }
-        if asked.is_empty() {
-            return;
+        if asked.len() > 2 {
+            let other = 1 + (cx.random() % (asked.len() as u64 - 1)) as usize;
+            asked.swap(1, other);
+            asked.truncate(2);
         }
-        let peer = asked[(cx.random() % asked.len() as u64) as usize];
-        if self.roster.is_none() {
-            cx.send(peer, self.known());
+        asked.into_iter().for_each(|peer| self.ask(cx, peer));
+    }
+
+    fn ask(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        cx.send(peer, self.known(cx.now()));
+        match self.standing {
+            Standing::Outside if self.wants_in => {
+                cx.send(peer, Message::Wish(Change::Add(self.me)));
+            }
+            Standing::Lost => cx.send(peer, Message::Wish(Change::Remove(self.me))),
+            Standing::Outside | Standing::Member => {}
         }
-        cx.send(peer, Message::Wish(change));
     }
 
     fn mourn(&mut self, now: LocalTime) {
@@ -64,7 +69,7 @@ impl Views {
     pub(super) fn tell_all(&self, cx: Cx<'_, '_>) {
         let Some(roster) = &self.roster else { return };
         for peer in roster.members().filter(|peer| *peer != self.me) {
-            cx.send(peer, self.known());
+            cx.send(peer, self.known(cx.now()));
         }
     }
 
@@ -74,7 +79,7 @@ impl Views {
         if self.wishes.get(&peer).is_some_and(|wish| wish.dead) {
             self.wishes.remove(&peer);
         }
-        cx.send(peer, self.known());
+        self.ask(cx, peer);
     }
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {

@@ -13,12 +13,13 @@
 //!    │ ◄──── REFUSED  not you, or not yet      │
 //!
 //!    │ KNOWN    I am at this view ───────────► │  now and then, to all; who knows less is told
+//!    │ ◄───────────────── CONFIRMED  so am I   │  in large views
 //! ```
 
 use alloc::boxed::Box;
 use core::fmt;
 
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{LocalTime, PeerId, Span};
 
 use super::roster::{Change, Roster};
 
@@ -89,6 +90,15 @@ pub enum Message {
         view: u64,
         /// Whether I, the newest member, have learned what the others promised.
         settled: bool,
+        /// My clock; the answer echoes it.
+        sent: LocalTime,
+    },
+    /// So am I, as of that message of yours.
+    Confirmed {
+        /// The view.
+        view: u64,
+        /// The clock of whoever asked.
+        sent: LocalTime,
     },
 }
 
@@ -103,6 +113,7 @@ impl sigmalock_core::Message for Message {
             Self::Refused { .. } => "REFUSED",
             Self::Learn(_) => "LEARN",
             Self::Known { .. } => "KNOWN",
+            Self::Confirmed { .. } => "CONFIRMED",
         }
     }
 
@@ -114,7 +125,8 @@ impl sigmalock_core::Message for Message {
             Self::Accept { .. } => 33,
             Self::Refused { .. } => 48,
             Self::Learn(roster) => 20 + 16 * roster.members().len(),
-            Self::Known { .. } => 9,
+            Self::Known { .. } => 17,
+            Self::Confirmed { .. } => 16,
         }
     }
 }
@@ -136,7 +148,7 @@ impl fmt::Display for Message {
             }
             Self::Refused { view, wait, .. } => write!(f, " {view} for {wait}"),
             Self::Learn(roster) => write!(f, " {roster}"),
-            Self::Known { view, .. } => write!(f, " {view}"),
+            Self::Known { view, .. } | Self::Confirmed { view, .. } => write!(f, " {view}"),
         }
     }
 }

@@ -34,6 +34,7 @@ mod lookout;
 mod message;
 mod mutant;
 mod roster;
+mod seating;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -79,7 +80,7 @@ impl Config {
     }
 
     /// How long a view lasts at least: the longest lease, by anybody's clock.
-    fn view_min(&self) -> Span {
+    pub(crate) fn view_min(&self) -> Span {
         self.lease_max + self.lease_max.millionths(10_000)
     }
 
@@ -110,6 +111,11 @@ pub enum Request {
     Settled {
         /// The view.
         view: u64,
+    },
+    /// Go on without this member, whatever the others say: an operator's last resort.
+    Forget {
+        /// Who is gone.
+        peer: PeerId,
     },
 }
 
@@ -205,6 +211,8 @@ pub struct Views {
     up: BTreeSet<PeerId>,
     /// Members that cannot be reached, and since when.
     down: BTreeMap<PeerId, LocalTime>,
+    /// When this peer asked what members of its view, if it is a large one, last said that they are in it.
+    confirmed: BTreeMap<PeerId, LocalTime>,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Views>;
@@ -229,6 +237,7 @@ impl Views {
             leaving: false,
             up: BTreeSet::new(),
             down: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
         }
     }
 
@@ -242,6 +251,12 @@ impl Views {
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.standing
+    }
+
+    /// Since when a member cannot be reached, if so.
+    #[must_use]
+    pub fn silent_since(&self, peer: PeerId) -> Option<LocalTime> {
+        self.down.get(&peer).copied()
     }
 
     /// What it has accepted as the successor of its view.
@@ -293,7 +308,15 @@ impl Views {
                 self.consider(cx);
                 Reply::Done
             }
-            Request::Found | Request::Settled { .. } => Reply::Refused,
+            Request::Forget { peer } if self.standing == Standing::Member && peer != self.me => {
+                let random = cx.random();
+                let next = self.roster.as_ref().and_then(|roster| roster.without(peer, random));
+                let Some(next) = next else { return Reply::Refused };
+                self.install(cx, next);
+                self.spread(cx);
+                Reply::Done
+            }
+            Request::Found | Request::Settled { .. } | Request::Forget { .. } => Reply::Refused,
         }
     }
 
@@ -305,8 +328,16 @@ impl Views {
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
         match message {
             Message::Wish(change) => self.on_wish(cx, from, change),
-            Message::Known { view, settled } => self.on_known(cx, from, view, settled),
-            Message::Learn(roster) => self.install(cx, *roster),
+            Message::Known { view, settled, sent } => {
+                self.on_known(cx, from, view, settled);
+                self.confirm(cx, from, view, sent);
+            }
+            Message::Learn(roster) => self.on_learn(cx, from, *roster),
+            Message::Confirmed { view, sent } if view == self.number() && sent <= cx.now() => {
+                let latest = self.confirmed.entry(from).or_insert(sent);
+                *latest = sent.max(*latest);
+            }
+            Message::Confirmed { .. } => {}
             Message::Prepare { view, ballot } => {
                 if self.takes_part(cx, from, view) {
                     self.on_prepare(cx, from, ballot);
@@ -361,14 +392,51 @@ impl Views {
                 self.settled = true;
                 self.consider(cx);
             }
-            _ if view > mine => cx.send(from, self.known()),
+            _ if view > mine => cx.send(from, self.known(cx.now())),
             _ => {}
         }
     }
 
-    fn known(&self) -> Message {
+    fn known(&self, sent: LocalTime) -> Message {
         let view = self.number();
-        Message::Known { view, settled: self.settled && self.is_newcomer(view) }
+        Message::Known { view, settled: self.settled && self.is_newcomer(view), sent }
+    }
+
+    /// A member of the same large view hears that this one is in it, too, as of its own message.
+    fn confirm(&self, cx: Cx<'_, '_>, to: PeerId, view: u64, sent: LocalTime) {
+        let same = self.roster.as_ref().filter(|roster| roster.number() == view);
+        if same.is_some_and(Roster::is_large) && self.standing == Standing::Member {
+            cx.send(to, Message::Confirmed { view, sent });
+        }
+    }
+
+    /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
+    fn on_learn(&mut self, cx: Cx<'_, '_>, from: PeerId, roster: Roster) {
+        if !roster.is_sane() {
+            return cx.note(Note::Malformed);
+        }
+        if roster.number() > self.number() {
+            self.install(cx, roster);
+            cx.send(from, self.known(cx.now()));
+        }
+    }
+
+    /// Until when nobody can count votes in a view beyond the next: more than half of this one were in it,
+    /// as they said, and accept what comes after the next no sooner than a view lasts. Where all members
+    /// vote, the votes themselves say so.
+    #[must_use]
+    pub fn counts_until(&self, now: LocalTime) -> LocalTime {
+        let Some(roster) = self.roster.as_ref().filter(|roster| roster.is_large()) else {
+            return LocalTime::NEVER;
+        };
+        let mine = (self.standing == Standing::Member).then_some(now);
+        let theirs = roster.members().filter_map(|peer| self.confirmed.get(&peer).copied());
+        let mut heard: Vec<LocalTime> = mine.into_iter().chain(theirs).collect();
+        if heard.len() < roster.majority() {
+            return LocalTime::MIN;
+        }
+        let (_, at, _) = heard.select_nth_unstable_by(roster.majority() - 1, |a, b| b.cmp(a));
+        *at + (self.config.lease_max - self.config.lease_max.millionths(10_000))
     }
 
     fn number(&self) -> u64 {
@@ -394,6 +462,7 @@ impl Views {
         self.roster = Some(roster);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
+        self.confirmed.clear();
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         if self.standing != Standing::Lost {
@@ -416,6 +485,15 @@ impl Views {
     fn say_to_members(&mut self, cx: Cx<'_, '_>, message: &Message) {
         let members: Vec<PeerId> = self.roster.iter().flat_map(Roster::members).collect();
         members.iter().for_each(|peer| self.say(cx, *peer, message.clone()));
+    }
+
+    /// Tells everybody of this view, those who are not in it included, as far as they can be reached.
+    fn spread(&self, cx: Cx<'_, '_>) {
+        let Some(roster) = &self.roster else { return };
+        let peers: BTreeSet<PeerId> = roster.members().chain(self.up.iter().copied()).collect();
+        for peer in peers.into_iter().filter(|peer| *peer != self.me) {
+            cx.send(peer, Message::Learn(Box::new(roster.clone())));
+        }
     }
 
     /// Sends; what this peer has to say to itself needs no message.

@@ -1,9 +1,11 @@
 //! A numbered membership.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
 use sigmalock_core::PeerId;
+
+use super::MEMBERS_MAX;
 
 /// What makes one view out of another: one peer comes or goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +15,8 @@ pub enum Change {
     Add(PeerId),
     /// This peer goes.
     Remove(PeerId),
+    /// This peer is gone, an operator says; nobody was asked.
+    Forget(PeerId),
 }
 
 impl Change {
@@ -20,7 +24,7 @@ impl Change {
     #[must_use]
     pub const fn peer(self) -> PeerId {
         match self {
-            Self::Add(peer) | Self::Remove(peer) => peer,
+            Self::Add(peer) | Self::Remove(peer) | Self::Forget(peer) => peer,
         }
     }
 }
@@ -30,37 +34,84 @@ impl fmt::Display for Change {
         match self {
             Self::Add(peer) => write!(f, "add {peer}"),
             Self::Remove(peer) => write!(f, "remove {peer}"),
+            Self::Forget(peer) => write!(f, "forget {peer}"),
         }
     }
 }
 
+/// A member of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Member {
+    /// The view in which it came.
+    since: u64,
+    /// A number that no other member has, for as long as it is in.
+    seat: u16,
+}
+
 /// A view: who is in, and since which view without a break.
+///
+/// Views are numbered without gaps. Only an operator who forgets a member begins a new count, whose numbers
+/// lie above all of before: the upper half of the number says how often that has happened, and is drawn in
+/// part, so that two operators who do not know of each other do not make two views of one number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Roster {
     number: u64,
     /// What made it.
     last: Change,
-    members: BTreeMap<PeerId, u64>,
+    members: BTreeMap<PeerId, Member>,
 }
 
 impl Roster {
     /// The first view of a swarm.
     #[must_use]
     pub fn founded_by(peer: PeerId) -> Self {
-        Self { number: 1, last: Change::Add(peer), members: BTreeMap::from([(peer, 1)]) }
+        let founder = Member { since: 1, seat: 0 };
+        Self { number: 1, last: Change::Add(peer), members: BTreeMap::from([(peer, founder)]) }
     }
 
-    /// The next view, if the change makes sense: nobody comes twice, and somebody stays.
+    /// The next view, if the change makes sense: nobody comes twice, somebody stays, and there is room.
     #[must_use]
     pub fn after(&self, change: Change) -> Option<Self> {
-        let mut next =
-            Self { number: self.number + 1, last: change, members: self.members.clone() };
+        let number = self.number.checked_add(1)?;
+        let mut next = Self { number, last: change, members: self.members.clone() };
         let changes = match change {
-            Change::Add(peer) => next.members.insert(peer, next.number).is_none(),
+            Change::Add(peer) if next.members.len() < MEMBERS_MAX => {
+                let member = Member { since: number, seat: self.free_seat() };
+                next.members.insert(peer, member).is_none()
+            }
             Change::Remove(peer) => next.members.remove(&peer).is_some(),
+            Change::Add(_) | Change::Forget(_) => false,
         };
         (changes && !next.members.is_empty()).then_some(next)
+    }
+
+    /// The view that an operator makes who goes on without a member, whatever the others say.
+    #[must_use]
+    pub fn without(&self, peer: PeerId, random: u64) -> Option<Self> {
+        let count = (self.number & u64::from(u32::MAX)).checked_add(1)?;
+        let times = (self.number >> 48).checked_add(1).filter(|times| *times < 1 << 16)?;
+        let number = (times << 48) | ((random & 0xffff) << 32) | count;
+        let mut members = self.members.clone();
+        members.remove(&peer)?;
+        let next = Self { number, last: Change::Forget(peer), members };
+        (!next.members.is_empty()).then_some(next)
+    }
+
+    fn free_seat(&self) -> u16 {
+        let taken: BTreeSet<u16> = self.members.values().map(|member| member.seat).collect();
+        (0..).find(|seat| !taken.contains(seat)).unwrap_or_default()
+    }
+
+    /// Whether it can be what it says: what comes from outside may be anything.
+    pub(super) fn is_sane(&self) -> bool {
+        let seats: BTreeSet<u16> = self.members.values().map(|member| member.seat).collect();
+        let fits = |m: &Member| usize::from(m.seat) < MEMBERS_MAX && m.since <= self.number;
+        self.number > 0
+            && (1..=MEMBERS_MAX).contains(&self.members.len())
+            && seats.len() == self.members.len()
+            && self.members.values().all(fits)
     }
 
     /// Its number. The first is 1.
@@ -92,17 +143,27 @@ impl Roster {
         self.members.len() / 2 + 1
     }
 
-    /// Whether a vote that a host stamped with a view counts in this one: the host has been in all the
-    /// time, and the stamp is not from later.
+    /// Since which view a peer has been in without a break.
     #[must_use]
-    pub fn counts(&self, host: PeerId, stamp: u64) -> bool {
-        stamp <= self.number && self.members.get(&host).is_some_and(|since| *since <= stamp)
+    pub fn since(&self, peer: PeerId) -> Option<u64> {
+        self.members.get(&peer).map(|member| member.since)
+    }
+
+    /// Everybody with their seats: numbers that are theirs for as long as they stay.
+    pub fn seats(&self) -> impl ExactSizeIterator<Item = (u16, PeerId)> {
+        self.members.iter().map(|(peer, member)| (member.seat, *peer))
+    }
+
+    /// The number without what operators did to it, for people.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.number & u32::MAX as u64
     }
 }
 
 impl fmt::Display for Roster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "view {}:", self.number)?;
+        write!(f, "view {}:", self.count())?;
         self.members.keys().try_for_each(|peer| write!(f, " {peer}"))
     }
 }
@@ -110,6 +171,7 @@ impl fmt::Display for Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn views_differ_by_one_peer_and_never_end_empty() {
@@ -123,13 +185,53 @@ mod tests {
     }
 
     #[test]
-    fn a_vote_counts_while_its_host_stays_and_never_ahead_of_time() {
+    fn who_comes_back_is_new_and_nobody_shares_a_seat() {
         let two = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
-        let counts = |roster: &Roster, stamp| roster.counts(PeerId(2), stamp);
-        assert!(!counts(&two, 1) && counts(&two, 2) && !counts(&two, 3));
-        let without = two.after(Change::Remove(PeerId(2))).unwrap();
-        assert!(!counts(&without, 2));
-        let again = without.after(Change::Add(PeerId(2))).unwrap();
-        assert!(!counts(&again, 2) && !counts(&again, 3) && counts(&again, 4));
+        assert_eq!(two.since(PeerId(2)), Some(2));
+        let without = two.after(Change::Remove(PeerId(1))).unwrap();
+        let three = without.after(Change::Add(PeerId(3))).unwrap();
+        let again = three.after(Change::Add(PeerId(1))).unwrap();
+        assert_eq!(again.since(PeerId(1)), Some(5));
+        let seats: Vec<(u16, PeerId)> = again.seats().collect();
+        assert_eq!(seats, [(2, PeerId(1)), (1, PeerId(2)), (0, PeerId(3))]);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_no_more() {
+        let mut full = Roster::founded_by(PeerId(0));
+        for peer in 1..MEMBERS_MAX as u64 {
+            full = full.after(Change::Add(PeerId(peer))).unwrap();
+        }
+        assert!(full.is_sane() && full.after(Change::Add(PeerId(u64::MAX))).is_none());
+    }
+
+    #[test]
+    fn a_view_that_an_operator_made_is_newer_than_all_that_come_without_one() {
+        let two = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
+        let alone = two.without(PeerId(2), 7).unwrap();
+        let (mut later, mut come) = (two.clone(), true);
+        for _ in 0..1_000 {
+            let change = if come { Change::Add } else { Change::Remove };
+            (later, come) = (later.after(change(PeerId(3))).unwrap(), !come);
+        }
+        assert!(alone.number() > later.number() && alone.count() == 3);
+        assert_ne!(alone.number(), two.without(PeerId(1), 8).unwrap().number());
+        assert!(alone.without(PeerId(1), 0).is_none());
+    }
+
+    #[test]
+    fn rosters_that_make_no_sense_are_seen_through() {
+        let good = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
+        assert!(good.is_sane());
+        let member = |since, seat| Member { since, seat };
+        let with = |members: &[Member]| {
+            let members = members.iter().zip(1..).map(|(m, peer)| (PeerId(peer), *m)).collect();
+            Roster { members, ..good.clone() }
+        };
+        assert!(!with(&[]).is_sane());
+        assert!(!with(&[member(1, 0), member(2, 0)]).is_sane());
+        assert!(!with(&[member(3, 0)]).is_sane());
+        assert!(!with(&[member(1, MEMBERS_MAX as u16)]).is_sane());
+        assert!(!Roster { number: 0, ..good.clone() }.is_sane());
     }
 }

@@ -2,6 +2,7 @@
 
 use sigmalock_core::{Name, PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma::Hosting;
 
 use super::mishaps::{Mishaps, Regime};
 use super::open;
@@ -112,6 +113,8 @@ pub(super) fn quorum(membership: Membership, seed: u64) -> Quorum {
     let shares: &[(u16, u16, u64)] = match membership {
         Membership::Fixed => &QUORUMS,
         Membership::Open => &open::QUORUMS,
+        // It follows from the view.
+        Membership::Agreed => return Quorum::ONE,
     };
     for &(n, m, share) in shares {
         if at < share
@@ -234,7 +237,8 @@ pub(super) fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning
         flight_max: oldest + oldest.millionths(2 * PPM_MAX as u32),
         back_off: (Span::ZERO, ms(rng.between(500, 4_000))),
         durable: rng.below(2) == 0,
-        open: false,
+        hosting: Hosting::Fixed,
+        dead_after: Span::from_secs(30),
         whole_paper: true,
     }
 }
@@ -389,8 +393,8 @@ fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Reg
     let durable = subject.tuning.durable;
     let lease_max = subject.tuning.lease_max;
     let overlap = subject.quorum.overlap();
-    let (cuts, briefly) = (0, None);
+    let (cuts, briefly, losses) = (0, None, None);
     let mut mishaps =
-        Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts, briefly };
+        Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts, briefly, losses };
     config.faults.faults = mishaps.schedule(safety);
 }

@@ -28,6 +28,8 @@ pub(super) struct Mishaps<'a> {
     pub(super) cuts: u32,
     /// If given, cuts that make hearing each other intransitive last no longer than this.
     pub(super) briefly: Option<Span>,
+    /// If given, so many losses of memory are left.
+    pub(super) losses: Option<usize>,
 }
 
 type Schedule = Vec<(TrueTime, Fault)>;
@@ -41,6 +43,26 @@ impl Mishaps<'_> {
             self.mishap(at, &mut schedule);
         }
         schedule
+    }
+
+    /// One or two, or none.
+    pub(super) fn a_few(&mut self, until: Span) -> Schedule {
+        let mut schedule = Vec::new();
+        for _ in 0..self.rng.below(3) {
+            let at = TrueTime(0) + self.rng.span(Span::from_millis(500), until);
+            self.mishap(at, &mut schedule);
+        }
+        schedule
+    }
+
+    /// Whether one more host may lose its memory.
+    fn may_forget(&mut self) -> bool {
+        if let Some(losses) = &mut self.losses {
+            let left = *losses > 0;
+            *losses = losses.saturating_sub(1);
+            return left;
+        }
+        true
     }
 
     fn mishap(&mut self, at: TrueTime, schedule: &mut Schedule) {
@@ -79,7 +101,8 @@ impl Mishaps<'_> {
     }
 
     fn memory(&mut self) -> Memory {
-        let forgets = self.regime == Regime::MemoryLoss && self.rng.below(2) == 0;
+        let forgets =
+            self.regime == Regime::MemoryLoss && self.rng.below(2) == 0 && self.may_forget();
         if forgets { Memory::None } else { Memory::Disk }
     }
 
@@ -100,6 +123,9 @@ impl Mishaps<'_> {
     fn forget_or_jump(&mut self, at: TrueTime, schedule: &mut Schedule) {
         for peer in self.some_hosts() {
             let when = self.later(at, 0, 300);
+            if self.regime == Regime::MemoryLoss && !self.may_forget() {
+                return self.pauses(at, schedule);
+            }
             let fault = match self.regime {
                 Regime::MemoryLoss => Fault::Reset(peer),
                 Regime::WallJumps => self.jump(peer),

@@ -1,5 +1,6 @@
 //! Experiments: points of a sweep, the figures of the papers, comparisons, plans, traces, and torture.
 
+mod agreed;
 pub mod compare;
 mod draw;
 pub mod figures;

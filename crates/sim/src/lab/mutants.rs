@@ -24,6 +24,7 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
             agent::Mutant::MakesUpASlot => "exclusion",
             agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot => "sharing",
         },
+        Mutant::Views(_) | Mutant::Agreed(_) => "exclusion",
     }
 }
 
@@ -45,6 +46,10 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::ResumesByTimeout
         | Mutant::LetsWritersJoinReaders
         | Mutant::FreesAllReaders
+        | Mutant::CountsFormerViews
+        | Mutant::SettlesWithoutAsking
+        | Mutant::AnswersBeforeItKnows
+        | Mutant::ResumesAfterReplacement
         | Mutant::HandsOffOneReader => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
@@ -78,6 +83,14 @@ pub const fn world_for(mutant: Mutant) -> Membership {
             | sigma::Mutant::ResumesByTimeout
             | sigma::Mutant::HandsOffOneReader,
         ) => Membership::Open,
+        Mutant::Views(_)
+        | Mutant::Agreed(_)
+        | Mutant::Sigma(
+            sigma::Mutant::CountsFormerViews
+            | sigma::Mutant::SettlesWithoutAsking
+            | sigma::Mutant::AnswersBeforeItKnows
+            | sigma::Mutant::ResumesAfterReplacement,
+        ) => Membership::Agreed,
         _ => Membership::Fixed,
     }
 }

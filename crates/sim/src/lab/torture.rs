@@ -9,7 +9,7 @@ use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
-use super::{draw, open};
+use super::{agreed, draw, open};
 use crate::history::TrueTime;
 use crate::mutant::Mutant;
 use crate::oracles::Violation;
@@ -24,6 +24,8 @@ pub enum Membership {
     Fixed,
     /// By hash, among those who are there.
     Open,
+    /// By those who are in, as they agree.
+    Agreed,
 }
 
 impl Membership {
@@ -33,6 +35,7 @@ impl Membership {
         match self {
             Self::Fixed => "fixed",
             Self::Open => "open",
+            Self::Agreed => "agreed",
         }
     }
 }
@@ -66,6 +69,7 @@ impl Victim {
         let (subject, mut config) = match self.membership {
             Membership::Fixed => draw::case(subject, self.crowd(), seed),
             Membership::Open => open::case(subject, self.crowd(), seed),
+            Membership::Agreed => agreed::case(subject, self.crowd(), seed),
         };
         config.workload.any_order = self.mutant == Some(Mutant::TakesLocksInAnyOrder);
         (subject, config)
@@ -103,17 +107,15 @@ impl Victim {
     fn flags(&self, seed: u64) -> String {
         let quorum = self.quorum.unwrap_or_else(|| draw::quorum(self.membership, seed));
         let Self { protocol, variant, .. } = self;
-        let membership = match self.membership {
-            Membership::Fixed => "",
-            Membership::Open => " --membership open",
+        let quorum = match self.membership {
+            Membership::Fixed => format!(" --n {} --m {}", quorum.n(), quorum.m()),
+            Membership::Open => format!(" --membership open --n {} --m {}", quorum.n(), quorum.m()),
+            Membership::Agreed => " --membership agreed".to_owned(),
         };
-        let (n, m) = (quorum.n(), quorum.m());
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();
         let agents = if self.has_agents() { " --agents" } else { "" };
         let modes = if self.has_modes() { " --modes" } else { "" };
-        format!(
-            "--protocol {protocol} --variant {variant}{membership} --n {n} --m {m}{agents}{modes}{mutant}"
-        )
+        format!("--protocol {protocol} --variant {variant}{quorum}{agents}{modes}{mutant}")
     }
 }
 

@@ -1,0 +1,91 @@
+//! What people get to see of it.
+
+use alloc::vec::Vec;
+
+use sigmalock_core::{
+    HandedOver, Inspect, Key, LocalReport, LocalTime, MemberReport, Name, PeerId, ReplicaId,
+    ReplicaReport, Standing, Surroundings, ViewReport, WallTime,
+};
+
+use super::{Agreed, around};
+use crate::parts::Quorum;
+use crate::views::{self, Roster};
+
+impl Inspect for Agreed {
+    fn replicas(&self, _: &dyn Surroundings, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        let seen = Seen { roster: self.views.roster(), votes_from: self.votes_from };
+        self.locks.replicas(&seen, now, name)
+    }
+
+    fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
+        self.locks.local(now, name)
+    }
+
+    fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
+        self.locks.names(after, limit)
+    }
+
+    fn view(&self, now: LocalTime) -> Option<ViewReport> {
+        let roster = self.views.roster();
+        let member = |peer: PeerId| MemberReport {
+            peer,
+            since: roster.and_then(|roster| roster.since(peer)).unwrap_or_default(),
+            silent_for: self.views.silent_since(peer).map(|since| now.since(since)),
+        };
+        let members: Vec<_> = roster.into_iter().flat_map(Roster::members).map(member).collect();
+        let quorum = Quorum::of_view(members.len());
+        Some(ViewReport {
+            number: roster.map_or(0, Roster::count),
+            standing: self.standing(now, &members),
+            members,
+            votes: (quorum.n() as u16, quorum.m() as u16),
+        })
+    }
+
+    fn seats(&self, name: &Name) -> Vec<(u16, PeerId)> {
+        self.views.roster().map_or_else(Vec::new, |roster| roster.voters(name))
+    }
+}
+
+impl Agreed {
+    fn standing(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
+        match self.views.standing() {
+            views::Standing::Outside => return Standing::Outside,
+            views::Standing::Lost => return Standing::Lost,
+            views::Standing::Member => {}
+        }
+        let up = members.iter().filter(|member| member.silent_for.is_none()).count();
+        let needed = members.len() / 2 + 1;
+        if up < needed || self.views.counts_until(now) <= now {
+            Standing::Minority { up: up as u16, needed: needed as u16 }
+        } else if self.votes_from > now {
+            Standing::Learning { for_at_most: self.votes_from.since(now) }
+        } else {
+            Standing::Voting
+        }
+    }
+}
+
+/// The world as far as somebody needs it who only looks.
+struct Seen<'a> {
+    roster: Option<&'a Roster>,
+    votes_from: LocalTime,
+}
+
+impl Surroundings for Seen<'_> {
+    fn wall(&self) -> WallTime {
+        WallTime::default()
+    }
+    fn random(&mut self) -> u64 {
+        0
+    }
+    fn next_hop(&self, _: &Key) -> Option<PeerId> {
+        None
+    }
+    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
+        around::host_of(self.roster, replica)
+    }
+    fn inherited_until(&self, _: &ReplicaId, _: &dyn Fn(PeerId) -> HandedOver) -> LocalTime {
+        self.votes_from
+    }
+}

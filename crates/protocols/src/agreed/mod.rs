@@ -1,0 +1,501 @@
+//! Locks among peers that agree on who is in.
+//!
+//! Two protocols in one: [`crate::views`] agrees on a numbered membership, and [`crate::sigma`] has its
+//! members vote on names. This layer is what lies between them: which view a promise was made in, and from
+//! when on a peer may make any.
+//!
+//! ```text
+//!            ┌──────────── agreed ────────────┐
+//!   users ──►│ locks (Sigma) ◄── view ── views │◄──► other peers: every message of locks
+//!            └─────────────────────────────────┘     says which view its sender is in
+//! ```
+//!
+//! # The rules
+//!
+//! 1. *A promise counts between peers of the same view only.* What a host says in another view than the
+//!    client's is not heard; it is kept for a moment if it comes from a later one. With the next view a client
+//!    counts anew. Only a guard it has got stands until its deadline.
+//! 2. *Views are at least a lease apart*, as every member counts it from when it learned the view itself; or
+//!    the newcomer has found out which votes are out (4). So of the votes that count in a view, none are left
+//!    when the next but one begins.
+//! 3. *Who lost its data is out* until views have removed it and added it again.
+//! 4. *Whoever is new asks the others first* (Sigma's `joining`), once they are in the new view, and gives its vote to whoever may
+//!    have won without it. If they do not answer, it waits for a lease before it votes. So does who came back,
+//!    and everybody in a view that an operator made, and the one with whom a view becomes large.
+//!
+//! By 2 and 4, two who are inside were let in by the same view or by neighbours, whose quorums have a voter in
+//! common (`views/seating`); and by 1 that voter has been in all the while, and knows whom it voted for.
+//! Where only some members vote on a name, a quorum of them may be cut off together and never learn of later
+//! views; so there a guard lasts no longer than more than half of all members are known to accept no view but
+//! the next ([`Views::counts_until`]).
+//!
+//! Tokens survive because whoever votes in a new view goes by its wall clock until it knows better, as
+//! hosts without memory do, and newcomers are told what the others know.
+//!
+//! # What it guarantees
+//!
+//! - At most one request holds an unexpired guard for a name, whatever crashes, pauses and partitions
+//!   there are, as long as clock rates differ by less than the margin. Unless an operator says that somebody is gone
+//!   who is not.
+//! - While more than half of a view are up, hear each other and remember what they promised, whoever waits
+//!   gets in.
+
+mod around;
+mod inspect;
+mod message;
+mod mutant;
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::fmt;
+
+use sigmalock_core::{
+    Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest, Part,
+    PeerId, Protocol, Refusal, Span, View,
+};
+
+use self::around::InView;
+pub use self::message::Message;
+pub use self::mutant::Mutant;
+use crate::parts::Quorum;
+use crate::parts::quorum::VOTERS_MAX;
+use crate::sigma::{self, Hosting, Sigma};
+use crate::views::{self, Change, Standing, Views};
+
+/// So many promises from later views are kept until this peer knows those; more are lost.
+const EARLY_MAX: usize = 1_024;
+
+/// How a peer comes into a swarm, if it is not in one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Beginning {
+    /// It is the first.
+    Found,
+    /// It asks those it meets.
+    #[default]
+    Join,
+    /// It does not: it uses the swarm, and votes on nothing.
+    Watch,
+}
+
+/// The numbers both protocols go by.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// For agreeing on who is in.
+    pub views: views::Config,
+    /// For locks. Its quorum follows from the view.
+    pub locks: sigma::Config,
+    /// How this peer comes in.
+    pub beginning: Beginning,
+    /// Break one rule on purpose, to see an oracle catch it.
+    pub mutant: Option<Mutant>,
+}
+
+impl Config {
+    /// The defaults, for this longest lease.
+    #[must_use]
+    pub fn new(lease_max: Span, beginning: Beginning) -> Self {
+        let locks = sigma::Config {
+            lease_max,
+            hosting: Hosting::Agreed,
+            client_only: beginning == Beginning::Watch,
+            ..sigma::Config::new(Quorum::ONE)
+        };
+        Self { views: views::Config::new(lease_max), locks, beginning, mutant: None }
+    }
+
+    fn breaks(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+/// One peer's share of both.
+pub struct Agreed {
+    me: PeerId,
+    config: Config,
+    views: Views,
+    locks: Sigma,
+    /// The view that locks go by.
+    view: u64,
+    /// The view in which this peer came to be a member, as of the last view it knew; 0 if it was none.
+    since: u64,
+    /// From then on it may vote, as a member since then.
+    votes_from: LocalTime,
+    /// Whether that is on disk.
+    votes: bool,
+    /// Promises from later views.
+    early: Vec<(PeerId, u64, sigma::Message)>,
+    /// Peers whose promises were not heard, because they were at an earlier view.
+    behind: BTreeSet<PeerId>,
+    /// Which view others were told of, or asked about, and at which this peer was then.
+    hinted: BTreeMap<PeerId, (u64, u64)>,
+    /// Kept for their memory.
+    from_views: Vec<Effect<Views>>,
+    from_locks: Vec<Effect<Sigma>>,
+}
+
+/// What timers are for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// A timer of views.
+    Views(views::Timer),
+    /// A timer of locks.
+    Locks(sigma::Timer),
+    /// This peer may vote.
+    Votes,
+}
+
+/// Where things are kept that must survive.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum DurableKey {
+    /// What views keep.
+    View(views::Record),
+    /// As a member since which view this peer votes.
+    Votes,
+    /// What locks keep.
+    Locks(sigma::DurableKey),
+}
+
+/// What is kept there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Durable {
+    /// Under [`DurableKey::View`].
+    View(views::Saved),
+    /// Under [`DurableKey::Votes`].
+    Votes(u64),
+    /// Under [`DurableKey::Locks`].
+    Locks(sigma::Durable),
+}
+
+/// Moments worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Note {
+    /// A note of views.
+    Views(views::Note),
+    /// A note of locks.
+    Locks(sigma::Note),
+    /// A promise was made in another view, and not heard.
+    OtherView,
+    /// This peer begins to vote.
+    Votes,
+    /// A record on disk that makes no sense.
+    Malformed,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Views(note) => note.fmt(f),
+            Self::Locks(note) => note.fmt(f),
+            Self::OtherView => f.write_str("a promise of another view not heard"),
+            Self::Votes => f.write_str("a member begins to vote"),
+            Self::Malformed => f.write_str("malformed record"),
+        }
+    }
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Agreed>;
+
+impl Agreed {
+    /// A peer that has not started yet.
+    #[must_use]
+    pub fn new(me: PeerId, config: Config) -> Self {
+        Self {
+            me,
+            views: Views::new(me, config.views.clone()),
+            locks: Sigma::new(me, config.locks.clone()),
+            config,
+            view: 0,
+            since: 0,
+            votes_from: LocalTime::MIN,
+            votes: false,
+            early: Vec::new(),
+            behind: BTreeSet::new(),
+            hinted: BTreeMap::new(),
+            from_views: Vec::new(),
+            from_locks: Vec::new(),
+        }
+    }
+
+    /// Its share of the agreement on who is in.
+    #[must_use]
+    pub const fn views(&self) -> &Views {
+        &self.views
+    }
+
+    /// How many replicas this peer remembers as a host.
+    #[must_use]
+    pub fn hosted(&self) -> usize {
+        self.locks.hosted()
+    }
+
+    /// Whether a peer that leaves may go: the others know that it is out, or there are none.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        let alone = self.views.roster().is_some_and(|roster| roster.members().len() == 1);
+        self.views.standing() != Standing::Member || alone
+    }
+
+    fn on_start(&mut self, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Self>) {
+        let (views, locks) = match birth {
+            Birth::First => (Birth::First, Birth::First),
+            Birth::Amnesiac => (Birth::Amnesiac, Birth::Amnesiac),
+            Birth::Recovered(records) => {
+                let (mut views, mut locks) = (Vec::new(), Vec::new());
+                for record in records {
+                    match record {
+                        (DurableKey::View(key), Durable::View(saved)) => views.push((key, saved)),
+                        (DurableKey::Locks(key), Durable::Locks(saved)) => locks.push((key, saved)),
+                        (DurableKey::Votes, Durable::Votes(since)) => {
+                            (self.since, self.votes) = (since, true);
+                        }
+                        _ => cx.note(Note::Malformed),
+                    }
+                }
+                (Birth::Recovered(views), Birth::Recovered(locks))
+            }
+        };
+        self.pass_locks(cx, Input::Start { incarnation, birth: locks });
+        self.pass_views(cx, Input::Start { incarnation, birth: views });
+        if self.config.beginning == Beginning::Found {
+            self.ask_views(cx, views::Request::Found);
+        }
+        if self.config.beginning != Beginning::Watch {
+            self.ask_views(cx, views::Request::Join);
+        }
+    }
+
+    fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+        match message {
+            Message::Views(message) => {
+                let known = match message {
+                    views::Message::Known { view, .. } => view,
+                    _ => 0,
+                };
+                self.pass_views(cx, Input::Receive { from, message });
+                self.catches_up(cx, from, known);
+            }
+            Message::Locks { view, message } => {
+                self.hint(cx, from, view);
+                self.catches_up(cx, from, view);
+                self.on_locks(cx, from, view, message);
+            }
+        }
+    }
+
+    /// Rule 1.
+    fn on_locks(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, message: sigma::Message) {
+        let votes = matches!(message, sigma::Message::Votes(_));
+        let heard = view == self.view
+            || !message.is_promise()
+            || (view > self.view && self.config.breaks(Mutant::CountsLaterViews))
+            || (view < self.view && !votes && self.config.breaks(Mutant::CountsEarlierViews))
+            || (view < self.view && votes && self.config.breaks(Mutant::HearsVotesOfBefore));
+        if heard {
+            return self.pass_locks(cx, Input::Receive { from, message });
+        }
+        cx.note(Note::OtherView);
+        if view > self.view && self.early.len() < EARLY_MAX {
+            self.early.push((from, view, message));
+        } else if view < self.view && from != self.me {
+            self.behind.insert(from);
+        }
+    }
+
+    /// Somebody is at another view: whoever knows less is told.
+    fn hint(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
+        let hint = (view, self.view);
+        if view == self.view || from == self.me || self.hinted.get(&from) == Some(&hint) {
+            return;
+        }
+        self.hinted.insert(from, hint);
+        let message = views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+        self.pass_views(cx, Input::Receive { from, message });
+    }
+
+    /// Somebody who was behind is no more: what it said then may be asked again.
+    fn catches_up(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
+        if view == self.view && self.behind.remove(&from) {
+            self.pass_locks(cx, Input::PeerUp(from));
+        }
+    }
+
+    /// If views have come to a new one, so do locks.
+    fn follow(&mut self, cx: Cx<'_, '_>) {
+        let Some(roster) = self.views.roster().filter(|roster| roster.number() != self.view) else {
+            return;
+        };
+        let (number, last) = (roster.number(), roster.last());
+        let members: Vec<PeerId> = roster.members().collect();
+        let member = self.views.standing() == Standing::Member;
+        let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
+        // With the tenth, quorums grow by more than its vote: it had better wait.
+        let grows_large = members.len() == VOTERS_MAX + 1;
+        let part = match since {
+            0 => Part::Outside,
+            since if since == self.since || number == 1 => Part::Stays,
+            _ if last == Change::Add(self.me) && !grows_large => Part::Newcomer,
+            _ => Part::Returned,
+        };
+        self.view = number;
+        self.behind.clear();
+        self.hinted.clear();
+        let begins = since != self.since && number > 1;
+        let resumes = begins && self.config.locks.breaks(sigma::Mutant::ResumesAfterReplacement);
+        let forced = matches!(last, Change::Forget(_));
+        if since != self.since || (forced && since != 0) {
+            self.since = since;
+            let forgets_at_once = !begins && self.config.breaks(Mutant::ForgetsAtOnce);
+            let waits = number > 1 && !self.config.breaks(Mutant::VotesAtOnce) && !forgets_at_once;
+            self.begin(cx, waits && !resumes);
+        }
+        self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
+        let early = core::mem::take(&mut self.early);
+        for (from, view, message) in early.into_iter().filter(|(_, view, _)| *view >= number) {
+            self.on_locks(cx, from, view, message);
+        }
+    }
+
+    /// This peer is a member since another view, or of a view that nobody was asked about: votes are out
+    /// that it does not know of, for a lease from now.
+    fn begin(&mut self, cx: Cx<'_, '_>, waits: bool) {
+        self.votes_from = LocalTime::MIN;
+        if core::mem::take(&mut self.votes) {
+            cx.persist(DurableKey::Votes, None);
+        }
+        if self.since != 0 && waits {
+            self.votes_from = cx.now() + self.config.views.view_min();
+            cx.set_timer(Timer::Votes, self.votes_from);
+        } else if self.since != 0 {
+            self.vote(cx);
+        }
+    }
+
+    /// From here on this peer votes, and its disk knows.
+    fn vote(&mut self, cx: Cx<'_, '_>) {
+        (self.votes_from, self.votes) = (LocalTime::MIN, true);
+        cx.cancel_timer(Timer::Votes);
+        cx.persist(DurableKey::Votes, Some(Durable::Votes(self.since)));
+        cx.note(Note::Votes);
+    }
+
+    /// The newcomer has found out which votes are out.
+    fn settle(&mut self, cx: Cx<'_, '_>) {
+        if self.since == 0 || self.votes || self.locks.settled() != self.view {
+            return;
+        }
+        self.vote(cx);
+        self.ask_views(cx, views::Request::Settled { view: self.view });
+        self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+    }
+
+    fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
+        let LockRequest::Forget { peer } = request else {
+            return self.pass_locks(cx, Input::Request { id, request });
+        };
+        let forgotten = self.ask_views(cx, views::Request::Forget { peer });
+        let refused = LockReply::Refused(Refusal::NotAMember);
+        cx.reply(id, if forgotten { LockReply::Released } else { refused });
+    }
+
+    /// Whether views do what is asked of them.
+    fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) -> bool {
+        self.pass_views(cx, Input::Request { id: CallId(0), request }) == Some(views::Reply::Done)
+    }
+
+    fn pass_views(&mut self, cx: Cx<'_, '_>, input: Input<Views>) -> Option<views::Reply> {
+        let mut effects = core::mem::take(&mut self.from_views);
+        self.views.handle(&mut cx.inner(&mut effects), input);
+        let mut said = None;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Persist { key, value } => {
+                    cx.persist(DurableKey::View(key), value.map(Durable::View));
+                }
+                Effect::Send { to, message } => cx.send(to, Message::Views(message)),
+                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Views(timer), at),
+                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Views(timer)),
+                Effect::Note(note) => cx.note(Note::Views(note)),
+                Effect::Reply { reply, .. } => said = Some(reply),
+            }
+        }
+        self.from_views = effects;
+        self.follow(cx);
+        said
+    }
+
+    fn pass_locks(&mut self, cx: Cx<'_, '_>, input: Input<Sigma>) {
+        let mut effects = core::mem::take(&mut self.from_locks);
+        let now = cx.now();
+        let mut around = InView {
+            around: cx.surroundings(),
+            roster: self.views.roster(),
+            votes: self.since != 0 && self.votes_from <= now,
+            votes_from: self.votes_from,
+            counts_until: self.views.counts_until(now),
+        };
+        self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
+        let view = self.view;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Persist { key, value } => {
+                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
+                }
+                Effect::Send { to, message } => cx.send(to, Message::Locks { view, message }),
+                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Locks(timer), at),
+                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Locks(timer)),
+                Effect::Note(note) => cx.note(Note::Locks(note)),
+                Effect::Reply { id, reply } => cx.reply(id, reply),
+            }
+        }
+        self.from_locks = effects;
+        self.settle(cx);
+    }
+}
+
+impl Protocol for Agreed {
+    type Message = Message;
+    type Request = LockRequest;
+    type Reply = LockReply;
+    type Timer = Timer;
+    type DurableKey = DurableKey;
+    type Durable = Durable;
+    type Note = Note;
+
+    fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        match input {
+            Input::Start { incarnation, birth } => self.on_start(cx, incarnation, birth),
+            Input::Receive { from, message } => self.on_message(cx, from, message),
+            Input::Fire(Timer::Views(timer)) => {
+                self.pass_views(cx, Input::Fire(timer));
+            }
+            Input::Fire(Timer::Locks(timer)) => self.pass_locks(cx, Input::Fire(timer)),
+            Input::Fire(Timer::Votes) => {
+                if self.since != 0 && !self.votes && self.votes_from <= cx.now() {
+                    self.vote(cx);
+                    self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+                }
+            }
+            Input::Request { id, request } => self.on_request(cx, id, request),
+            Input::PeerUp(peer) => {
+                self.pass_views(cx, Input::PeerUp(peer));
+                self.pass_locks(cx, Input::PeerUp(peer));
+            }
+            Input::PeerDown(peer) => {
+                self.pass_views(cx, Input::PeerDown(peer));
+                self.pass_locks(cx, Input::PeerDown(peer));
+            }
+            Input::Leave => {
+                self.pass_views(cx, Input::Leave);
+            }
+            Input::ViewChanged(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Agreed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agreed").field("views", &self.views).field("locks", &self.locks).finish()
+    }
+}

@@ -1,0 +1,227 @@
+//! How the newcomer of a view finds out which votes are out, where peers agree on who is in.
+//!
+//! In the view before, somebody may have won with the votes of a majority of which the newcomer knows nothing,
+//! and be inside for a whole lease. Rather than wait that long, the newcomer asks the members of that view,
+//! once they are in the new one: from then on they give no more votes that count in the old. If they are
+//! enough, then whoever may have won is among those they name, and the newcomer gives it its own vote. If two
+//! may have won, it abstains until the votes of both have run out.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use sigmalock_core::{Context, Name, PeerId, ReplicaId, Span, View};
+
+use super::host::Host;
+use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
+use super::tokens::Tokens;
+use super::{Config, Mutant, Note, Sigma, Timer, inspect};
+use crate::parts::Quorum;
+use crate::parts::quorum::VOTERS_MAX;
+
+/// Owners in one page at most, unless they all have the vote of one name.
+const OWNERS_PER_PAGE_MAX: usize = OWNERS_MAX;
+/// How many round trips to wait for those who do not answer, if those who did are enough.
+const PATIENCE: u64 = 4;
+
+/// What a newcomer has found out so far.
+#[derive(Debug, Clone)]
+pub(super) struct Joining {
+    view: u64,
+    /// The members of the view before, and how far each has come with its answer.
+    members: BTreeMap<PeerId, Progress>,
+    /// Whether all must answer: where some of the members vote on a name, a majority of all says little.
+    needs_all: bool,
+    names: BTreeMap<Name, Promised>,
+    tries: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Progress {
+    After(Option<Name>),
+    Done,
+}
+
+/// What is known of the votes on a name.
+#[derive(Debug, Clone)]
+struct Promised {
+    /// Who has votes, and how many.
+    owners: Vec<(HandedVote, usize)>,
+    tokens: Tokens,
+    abstains_for: Span,
+}
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Joining {
+    fn new(me: PeerId, view: &View) -> Self {
+        let others = view.members.iter().filter(|peer| **peer != me);
+        let members: BTreeMap<_, _> = others.map(|peer| (*peer, Progress::After(None))).collect();
+        let needs_all = members.len() > VOTERS_MAX;
+        Self { view: view.number, members, needs_all, names: BTreeMap::new(), tries: 0 }
+    }
+
+    /// How many have not answered, if that is few enough.
+    fn unseen(&self) -> Option<usize> {
+        let done = self.members.values().filter(|how| matches!(how, Progress::Done)).count();
+        let unseen = self.members.len() - done;
+        let enough = done > self.members.len() / 2 && self.tries >= PATIENCE && !self.needs_all;
+        (unseen == 0 || enough).then_some(unseen)
+    }
+
+    fn note(&mut self, on: VotesOn) {
+        let VotesOn { name, owners, tokens, abstains_for } = on;
+        let known = self.names.entry(name);
+        let nothing = || Promised { owners: Vec::new(), tokens, abstains_for };
+        let known = known.or_insert_with(nothing);
+        known.tokens.adopt(tokens, true);
+        known.abstains_for = known.abstains_for.max(abstains_for);
+        for owner in owners {
+            match known.owners.iter_mut().find(|(other, _)| other.ticket == owner.ticket) {
+                Some((known, votes)) => {
+                    known.vote.proposal = known.vote.proposal.max(owner.vote.proposal);
+                    (known.sent, *votes) = (known.sent.max(owner.sent), *votes + 1);
+                }
+                None => known.owners.push((owner, 1)),
+            }
+        }
+    }
+}
+
+impl Host {
+    /// Peers have agreed on another membership, in which this one is the newcomer: what it promised as
+    /// a member of an earlier one is void.
+    pub(super) fn join(&mut self, cx: Cx<'_, '_>, view: &View) {
+        self.joining = Some(Joining::new(self.desk.me, view));
+        self.fetch(cx);
+    }
+
+    /// The newest view as whose newcomer this host knows what the others promised.
+    pub(super) const fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// Asks those who have not answered, and again after a while.
+    pub(super) fn fetch(&mut self, cx: Cx<'_, '_>) {
+        let Some(joining) = &mut self.joining else { return self.reconsider_all(cx) };
+        joining.tries += 1;
+        for (peer, progress) in &joining.members {
+            if let Progress::After(after) = progress {
+                cx.send(*peer, Message::Fetch { after: after.clone() });
+            }
+        }
+        cx.set_timer(Timer::Join, cx.now() + self.desk.config.round_trip_worst / 2);
+        self.settle(cx);
+    }
+
+    /// A newcomer asks which votes are out. Who does not know that itself has nothing to say.
+    pub(super) fn on_fetch(&mut self, cx: Cx<'_, '_>, from: PeerId, after: Option<Name>) {
+        if !self.desk.config.hosting.is_agreed() {
+            return cx.note(Note::Malformed);
+        }
+        let learns = self.joining.is_some() || !self.votes(cx);
+        if learns && !self.desk.breaks(Mutant::AnswersBeforeItKnows) {
+            return;
+        }
+        let now = cx.now();
+        let begin = after.as_ref().map_or(Bound::Unbounded, |name| Bound::Excluded(beyond(name)));
+        let mut rest = self.replicas.range((begin, Bound::Unbounded)).peekable();
+        let (mut names, mut owners) = (Vec::new(), 0);
+        while names.len() < VOTES_PAGE_MAX
+            && let Some((id, replica)) = rest.next_if(|(_, replica)| {
+                owners == 0 || owners + replica.owners.len() <= OWNERS_PER_PAGE_MAX
+            })
+        {
+            owners += replica.owners.len();
+            names.push(VotesOn {
+                name: id.name.clone(),
+                owners: replica.owners.iter().map(super::handing::handed).collect(),
+                tokens: replica.tokens,
+                abstains_for: replica.abstain_until.since(now),
+            });
+        }
+        let (more, floor) = (rest.peek().is_some(), self.desk.floor);
+        cx.send(from, Message::Votes(Box::new(Votes { after, names, more, floor })));
+    }
+
+    pub(super) fn on_votes(&mut self, cx: Cx<'_, '_>, from: PeerId, votes: Votes) {
+        let (config, Some(joining)) = (&self.desk.config, &mut self.joining) else { return };
+        if !votes.names.iter().all(|on| is_sane(config, on)) || votes.names.len() > VOTES_PAGE_MAX {
+            return cx.note(Note::Malformed);
+        }
+        match joining.members.get(&from) {
+            Some(Progress::After(after)) if *after == votes.after => {}
+            _ => return cx.note(Note::StaleResponse),
+        }
+        let last = votes.names.last().map(|on| on.name.clone());
+        let progress = match last.filter(|_| votes.more) {
+            Some(name) => {
+                cx.send(from, Message::Fetch { after: Some(name.clone()) });
+                Progress::After(Some(name))
+            }
+            None => Progress::Done,
+        };
+        joining.members.insert(from, progress);
+        if joining.names.len() + votes.names.len() > config.limits.replicas_max {
+            // More than it can host: it waits instead.
+            self.joining = None;
+            return cx.note(Note::TooManyReplicas);
+        }
+        votes.names.into_iter().for_each(|on| joining.note(on));
+        self.raise_floor(cx, votes.floor);
+        self.settle(cx);
+    }
+
+    /// If enough have answered, takes on the votes of those who may have won.
+    fn settle(&mut self, cx: Cx<'_, '_>) {
+        let Some(joining) = &self.joining else { return };
+        let blindly = self.desk.breaks(Mutant::SettlesWithoutAsking);
+        let Some(unseen) = joining.unseen().or(blindly.then_some(0)) else { return };
+        let wins = Quorum::of_view(joining.members.len()).m();
+        let Some(joining) = self.joining.take() else { return };
+        cx.cancel_timer(Timer::Join);
+        for (name, promised) in joining.names {
+            let seats = cx.seats(&name);
+            let mine = seats.into_iter().map(|index| ReplicaId { name: name.clone(), index });
+            let Some(id) = mine.into_iter().find(|id| cx.host_of(id) == Some(self.desk.me)) else {
+                continue;
+            };
+            let may_have_won = |(_, votes): &&(HandedVote, usize)| votes + unseen >= wins;
+            let winners = promised.owners.iter().filter(may_have_won);
+            let winners: Vec<HandedVote> = winners.map(|(owner, _)| *owner).collect();
+            if self.make(cx, &id)
+                && let Some(replica) = self.replicas.get_mut(&id)
+            {
+                replica.take_on(
+                    &mut self.desk,
+                    cx,
+                    &winners,
+                    promised.tokens,
+                    promised.abstains_for,
+                );
+            }
+        }
+        self.settled = joining.view;
+    }
+
+    /// Whether this host may vote, as far as that does not depend on the name.
+    fn votes(&self, cx: Cx<'_, '_>) -> bool {
+        cx.may_vote() && self.desk.abstain_until <= cx.now()
+    }
+}
+
+fn beyond(name: &Name) -> ReplicaId {
+    inspect::beyond(name)
+}
+
+fn is_sane(config: &Config, on: &VotesOn) -> bool {
+    let lease = |ttl: Span| ttl > Span::ZERO && ttl <= config.lease_max;
+    let alone = on.owners.len() <= 1;
+    on.owners.len() <= OWNERS_MAX
+        && on.abstains_for <= config.lease_max
+        && on.owners.iter().all(|owner| {
+            let mode = owner.ticket.mode;
+            lease(owner.ttl) && lease(owner.vote.lease.ttl) && (alone || mode.shares_with(mode))
+        })
+}
