@@ -166,8 +166,9 @@ fn plan(
 fn ruin(rng: &mut Rng, members: &[PeerId], safety: Span) -> Vec<(TrueTime, Fault)> {
     let gone = rng.between(members.len().div_ceil(2) as u64, members.len() as u64 - 1) as usize;
     let (gone, left) = members.split_at(gone);
-    let mut at = TrueTime(0) + rng.span(ms(5_000), safety);
     let mut faults = Vec::new();
+    // There is time to forget them all before the heal.
+    let mut at = TrueTime(0) + rng.span(ms(5_000), safety - ms(15_000));
     for peer in gone {
         faults.push((at, Fault::Destroy(*peer)));
         at = at + rng.span(Span::ZERO, ms(200));
