@@ -64,6 +64,8 @@ impl Hub {
         let kad = &mut self.swarm.behaviour_mut().kad;
         kad.admit(network, connections);
         if info.role == Role::Host {
+            self.tell_clients_of(&info);
+            let kad = &mut self.swarm.behaviour_mut().kad;
             for address in &info.addresses {
                 kad.inner.add_address(&network, address.clone());
             }
@@ -204,6 +206,21 @@ mod tests {
         hub.on_ended(old.session, connection, network, Parting::Closed);
         assert!(hub.contacts[&network].live.as_ref().is_some_and(|l| l.session == new.session));
         assert_eq!(hub.names.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn clients_are_told_of_a_host_that_comes() {
+        let [client, host] = [(); 2].map(|()| Identity::ephemeral().network_id());
+        let mut hub = hub(&[client, host]);
+        let info_of = |network, role| {
+            let addresses = vec!["/ip4/127.0.0.1/tcp/7421".parse().unwrap()];
+            PeerInfo { role, addresses, ..info(network) }
+        };
+        let admitted = hub.admit(ConnectionId::new_unchecked(0), info_of(client, Role::ClientOnly));
+        let Some(Ok(mut told)) = admitted else { panic!() };
+        assert!(told.orders.try_recv().is_err());
+        let _host = hub.admit(ConnectionId::new_unchecked(1), info_of(host, Role::Host));
+        assert!(matches!(told.orders.try_recv(), Ok(Order::Send(_))));
     }
 
     #[tokio::test]
