@@ -98,6 +98,13 @@ pub(crate) enum Command {
         /// Tells that it is over.
         done: oneshot::Sender<()>,
     },
+    /// Looks for a peer where it was in a former life.
+    Meet {
+        /// Whom.
+        peer: NetworkId,
+        /// Where.
+        address: Multiaddr,
+    },
     /// Ends all sessions, because this process did not run for a while and what waits in its sockets
     /// may be older than messages may get.
     Reset,

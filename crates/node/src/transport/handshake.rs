@@ -25,7 +25,7 @@ use super::limits::{
     ADDRESS_LEN_MAX, ADDRESSES_MAX, HANDSHAKE_FRAME_LEN_MAX, HANDSHAKE_MAX, REASON_LEN_MAX,
     REFUSAL_LINGER,
 };
-use crate::config::Config;
+use crate::config::{Config, Membership};
 use crate::identity::{key_of, peer_of};
 use crate::link::{PeerInfo, Role};
 use crate::wire::{HEAD_LEN, Kind, VERSION, frame};
@@ -54,12 +54,17 @@ pub(crate) struct Terms {
 impl Terms {
     /// As this peer was told.
     pub(crate) fn new(config: &Config) -> Self {
+        let (n, m) = match config.membership {
+            Membership::Open => (config.quorum.n() as u16, config.quorum.m() as u16),
+            // The view says how many vote.
+            Membership::Agreed => (0, 0),
+        };
         Self {
             swarm_id: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
-            membership: "open".into(),
+            membership: config.membership.to_string(),
             protocol: "sigma".into(),
-            n: config.quorum.n() as u16,
-            m: config.quorum.m() as u16,
+            n,
+            m,
             lease_max_us: config.lease_max.as_micros(),
             hand_overs_max: config.hand_overs_max,
         }

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::{Settings, start};
-use crate::config::Config;
+use crate::config::{Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
@@ -33,6 +33,9 @@ pub(super) fn config(join: Vec<Multiaddr>) -> Config {
         relay: false,
         mesh_max: 128,
         weather: None,
+        membership: Membership::Open,
+        founds: false,
+        dead_after: Span::from_secs(30),
     }
 }
 
