@@ -37,7 +37,7 @@ async fn exclude_each_other(size: usize) {
 
 #[tokio::test]
 async fn joins_and_clean_leaves_under_load_lose_no_vote() {
-    let mut fleet = Fleet::of(3).await;
+    let mut fleet = Fleet::open(3).await;
     let witness = Witness::default();
     let mut load = Load::new(&witness);
     for peer in &fleet.peers {
