@@ -106,6 +106,7 @@ pub(crate) struct Fleet {
     scratch: Scratch,
     manner: Manner,
     started: usize,
+    pub(crate) begin: Instant,
     /// How long it took until all had found each other.
     pub(crate) formed_in: Duration,
     pub(crate) peers: Vec<Peer>,
@@ -115,12 +116,11 @@ impl Fleet {
     /// So many peers that all know each other.
     pub(crate) async fn start(size: usize, manner: Manner) -> Self {
         let mut fleet = Self::nobody(manner).await;
-        let begin = Instant::now();
         for _ in 0..size {
             fleet.join(&[]).await;
         }
         fleet.converged(Duration::from_secs(20)).await;
-        fleet.formed_in = begin.elapsed();
+        fleet.formed_in = fleet.begin.elapsed();
         fleet.ready(Duration::from_secs(10)).await;
         fleet
     }
@@ -129,7 +129,8 @@ impl Fleet {
     pub(crate) async fn nobody(manner: Manner) -> Self {
         let _turn = Arc::clone(&TURN).lock_owned().await;
         let (scratch, peers) = (Scratch::new(), Vec::new());
-        Self { _turn, scratch, manner, started: 0, formed_in: Duration::ZERO, peers }
+        let (begin, formed_in) = (Instant::now(), Duration::ZERO);
+        Self { _turn, scratch, manner, started: 0, begin, formed_in, peers }
     }
 
     /// Waits until those who have just joined vote: locks spread over all of them can be had.

@@ -23,6 +23,9 @@ async fn twenty_peers_exclude_each_other() {
 
 async fn exclude_each_other(size: usize) {
     let fleet = Fleet::of(size).await;
+    // The tenth waits for a lease before it votes, and the others for it.
+    fleet.agrees_on(size, Duration::from_secs(30)).await;
+    eprintln!("{size} members after {:?}", fleet.begin.elapsed());
     let witness = Witness::default();
     let mut load = Load::new(&witness);
     for peer in &fleet.peers {
