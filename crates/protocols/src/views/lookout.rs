@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
-use super::roster::Change;
+use super::roster::{Change, Roster};
 use super::{Cx, Standing, Timer, Views, WISHES_MAX, Wish};
 
 impl Views {
@@ -36,7 +36,8 @@ impl Views {
         if asked.is_empty() {
             asked = self.up.iter().copied().collect();
         }
-        if asked.len() > 2 {
+        // In a large view everybody is needed to confirm it.
+        if asked.len() > 2 && !self.roster.as_ref().is_some_and(Roster::is_large) {
             let other = 1 + (cx.random() % (asked.len() as u64 - 1)) as usize;
             asked.swap(1, other);
             asked.truncate(2);
@@ -84,6 +85,9 @@ impl Views {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
+        if self.wishes.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
+            self.wishes.remove(&peer);
+        }
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());
         }

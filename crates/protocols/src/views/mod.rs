@@ -377,7 +377,9 @@ impl Views {
         if self.standing != Standing::Member || roster.after(change).is_none() {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
-        if self.wishes.len() < WISHES_MAX {
+        // Nobody comes in who is not there any more: it would be missed at once.
+        let there = self.up.contains(&from) || matches!(change, Change::Remove(_));
+        if self.wishes.len() < WISHES_MAX && there {
             self.wishes.insert(from, Wish { change, dead: false });
             self.consider(cx);
         }

@@ -5,15 +5,15 @@
 //! promised only while most of a view remember what they promised, so a world is of one of these kinds:
 //!
 //! - *removals*: the silent are voted out soon, and nobody loses its memory;
-//! - *losses*: nobody is voted out for silence, and a minority loses its memory;
-//! - *ruins*: most members are gone for good, and an operator says so;
+//! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
+//! - *ruins*: once all are in, most are gone for good, and an operator says so;
 //! - *anything*: all of it, and nobody asks who gets in at last.
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::Hosting;
 
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
-use super::mishaps::{Mishaps, Regime};
+use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
 use crate::faults::{Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -25,6 +25,8 @@ use crate::workload::{Arrivals, Length};
 
 /// So many peers at most.
 const PEERS_MAX: u64 = 12;
+/// By then all who are there from the beginning are in, if nothing goes wrong before.
+const ALL_IN: Span = Span::from_secs(20);
 /// Longer than any world lasts.
 const NEVER: Span = Span::from_secs(36_000);
 
@@ -34,6 +36,16 @@ enum Kind {
     Losses,
     Ruins,
     Anything,
+}
+
+impl Kind {
+    /// When things begin to go wrong.
+    fn begins(self) -> Span {
+        match self {
+            Self::Removals | Self::Anything => ms(500),
+            Self::Losses | Self::Ruins => ALL_IN,
+        }
+    }
 }
 
 /// Who is there, who comes and who goes.
@@ -95,7 +107,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let linger = if kind == Kind::Anything { ms(rng.between(500, 5_000)) } else { NEVER };
     let first = moves.first;
     config.open = Some(Open { first, silence, delay, linger, lease_max, cells: None });
-    let safety = ms(rng.between(30_000, 60_000));
+    let safety = kind.begins() + ms(rng.between(30_000, 60_000));
     let heal_at = (kind != Kind::Anything).then_some(TrueTime(0) + safety);
     config.faults = FaultPlan { heal_at, ..FaultPlan::default() };
     config.faults.faults = plan(&mut rng, &subject, &config, kind, moves, safety);
@@ -132,7 +144,7 @@ fn plan(
     let mut others: Vec<PeerId> = hosts[..moves.first].to_vec();
     rng.shuffle(&mut others);
     if kind == Kind::Ruins {
-        return ruin(rng, &others, safety);
+        return ruin(rng, &others, kind.begins(), safety);
     }
     let stay = moves.first - moves.leaves;
     let losses = match kind {
@@ -152,22 +164,25 @@ fn plan(
         losses,
         rng: &mut *rng,
     };
-    let mut faults = if moves.restless { mishaps.a_few(safety) } else { mishaps.schedule(safety) };
+    let some = if moves.restless { 0..3 } else { HANDFUL };
+    let mut faults = mishaps.schedule(some, kind.begins()..safety);
+    let mut sometime = || TrueTime(0) + rng.span(kind.begins(), safety);
     for peer in others.into_iter().take(moves.leaves) {
-        faults.push((TrueTime(0) + rng.span(ms(1_000), safety), Fault::Leave(peer)));
+        faults.push((sometime(), Fault::Leave(peer)));
     }
     for peer in hosts.iter().skip(moves.first) {
-        faults.push((TrueTime(0) + rng.span(ms(1_000), safety), Fault::Join(*peer)));
+        faults.push((sometime(), Fault::Join(*peer)));
     }
     faults
 }
 
 /// Half of the members or more are gone for good, and one of the others says so of each of them.
-fn ruin(rng: &mut Rng, members: &[PeerId], safety: Span) -> Vec<(TrueTime, Fault)> {
+fn ruin(rng: &mut Rng, members: &[PeerId], from: Span, safety: Span) -> Vec<(TrueTime, Fault)> {
     let gone = rng.between(members.len().div_ceil(2) as u64, members.len() as u64 - 1) as usize;
     let (gone, left) = members.split_at(gone);
-    let mut at = TrueTime(0) + rng.span(ms(5_000), safety);
     let mut faults = Vec::new();
+    // There is time to forget them all before the heal.
+    let mut at = TrueTime(0) + rng.span(from, safety - ms(15_000));
     for peer in gone {
         faults.push((at, Fault::Destroy(*peer)));
         at = at + rng.span(Span::ZERO, ms(200));

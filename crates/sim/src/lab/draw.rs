@@ -4,7 +4,7 @@ use sigmalock_core::{Name, PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::Hosting;
 
-use super::mishaps::{Mishaps, Regime};
+use super::mishaps::{HANDFUL, Mishaps, Regime};
 use super::open;
 use super::torture::Membership;
 use crate::clock::Clocks;
@@ -396,5 +396,5 @@ fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Reg
     let (cuts, briefly, losses) = (0, None, None);
     let mut mishaps =
         Mishaps { rng, hosts, clients, regime, durable, lease_max, overlap, cuts, briefly, losses };
-    config.faults.faults = mishaps.schedule(safety);
+    config.faults.faults = mishaps.schedule(HANDFUL, ms(500)..safety);
 }

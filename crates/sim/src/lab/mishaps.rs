@@ -1,5 +1,7 @@
 //! What goes wrong in a tortured world, drawn one mishap at a time.
 
+use std::ops::Range;
+
 use sigmalock_core::{PeerId, Span};
 
 use crate::faults::{Cut, Fault, Memory};
@@ -32,24 +34,17 @@ pub(super) struct Mishaps<'a> {
     pub(super) losses: Option<usize>,
 }
 
+/// A handful of them.
+pub(super) const HANDFUL: Range<u64> = 2..15;
+
 type Schedule = Vec<(TrueTime, Fault)>;
 
 impl Mishaps<'_> {
-    /// A handful of mishaps, from shortly after the beginning to the end.
-    pub(super) fn schedule(&mut self, until: Span) -> Schedule {
+    /// Some mishaps, between these times.
+    pub(super) fn schedule(&mut self, some: Range<u64>, when: Range<Span>) -> Schedule {
         let mut schedule = Vec::new();
-        for _ in 0..self.rng.between(2, 14) {
-            let at = TrueTime(0) + self.rng.span(Span::from_millis(500), until);
-            self.mishap(at, &mut schedule);
-        }
-        schedule
-    }
-
-    /// One or two, or none.
-    pub(super) fn a_few(&mut self, until: Span) -> Schedule {
-        let mut schedule = Vec::new();
-        for _ in 0..self.rng.below(3) {
-            let at = TrueTime(0) + self.rng.span(Span::from_millis(500), until);
+        for _ in 0..self.rng.between(some.start, some.end - 1) {
+            let at = TrueTime(0) + self.rng.span(when.start, when.end);
             self.mishap(at, &mut schedule);
         }
         schedule

@@ -12,7 +12,7 @@ use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::Hosting;
 
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
-use super::mishaps::{Mishaps, Regime};
+use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
 use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -104,7 +104,7 @@ fn plan(
             briefly: Some(open.silence / 2),
             losses: None,
         };
-        faults = mishaps.schedule(safety);
+        faults = mishaps.schedule(HANDFUL, ms(500)..safety);
     }
     let cuts = lasting_cuts(&faults, open.silence + open.delay * 2);
     let mut others: Vec<PeerId> = hosts[..open.first].to_vec();
