@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
-    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span,
-    Surroundings, Token,
+    Context, Echo, Lease, LocalTime, OwnerReport, PeerId, ReplicaId, ReplicaReport, RequestId,
+    Span, Surroundings, Token,
 };
 
 use super::host::Desk;
@@ -483,6 +483,18 @@ impl Replica {
             self.tokens.learn(desk, used, ticket.mode);
         }
         self.dirty |= self.tokens != before;
+    }
+
+    /// A client can be reached whose vote was restored from disk: it may have given it back meanwhile, and
+    /// will say so.
+    pub(super) fn remind(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+        let restored = |owner: &&Owner| {
+            owner.echo.sent == LocalTime::MIN && owner.ticket.request.client == client
+        };
+        let told = self.owners.iter().filter(restored).map(|o| (o.ticket, o.echo, o.vote));
+        for (ticket, echo, vote) in told.collect::<Vec<_>>() {
+            self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
+        }
     }
 
     /// Tells all who have the vote that they do.
