@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, break_lock, child, completions, demo, explain, inspect, key, lock, locks, man, node,
-    peers, run, status,
+    bench, break_lock, child, completions, demo, explain, forget, inspect, key, lock, locks, man,
+    node, peers, run, status,
 };
 use crate::lab::Lab;
 use crate::outcome::{ALL_EXIT_CODES, LAB_EXIT_CODES, Verdict};
@@ -29,6 +29,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Explain(explain::Explain),
     Break(break_lock::Break),
+    Forget(forget::Forget),
     #[command(subcommand)]
     Key(key::Key),
     Bench(bench::Bench),
@@ -54,6 +55,7 @@ impl Cli {
             Command::Inspect(inspect) => inspect.run(),
             Command::Explain(explain) => explain.run(),
             Command::Break(break_lock) => break_lock.run(),
+            Command::Forget(forget) => forget.run(),
             Command::Key(key) => key.run(),
             Command::Bench(bench) => bench.run(),
             Command::Lab(lab) => lab.run(),

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use sigmalock::{
-    AcquireError, BreakError, Client, ConnectError, ConnectOptions, QueryError, Started,
+    AcquireError, BreakError, Client, ConnectError, ConnectOptions, ForgetError, QueryError,
+    Started,
 };
 
 use crate::outcome::{Failure, complain};
@@ -86,6 +87,16 @@ pub(crate) fn not_broken(name: &str, error: &BreakError) -> anyhow::Error {
         BreakError::Refused { text } => Failure::usage(format!("{name}: {text}")).into(),
         BreakError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),
         other => anyhow::anyhow!("{name}: {other}"),
+    }
+}
+
+pub(crate) fn not_forgotten(error: ForgetError) -> anyhow::Error {
+    match error {
+        ForgetError::NotAMember { text } | ForgetError::Refused { text } => {
+            Failure::usage(text).into()
+        }
+        ForgetError::Disconnected { .. } => Failure::no_peer(error.to_string()).into(),
+        other => other.into(),
     }
 }
 

@@ -32,7 +32,9 @@ pub(crate) struct Kind {
 #[derive(Debug)]
 struct Member {
     group: Option<Group>,
-    /// Where it listens for other peers.
+    /// Whether it has told where it listens.
+    known: bool,
+    /// Where it listens for other peers; one that keeps its identity will do so again.
     address: Option<String>,
 }
 
@@ -49,7 +51,8 @@ impl Swarm {
     /// Starts so many peers, the first of which founds the swarm.
     pub(crate) async fn start(count: usize, kind: Kind) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("sigmalock-").tempdir()?;
-        let members = (0..count).map(|_| Member { group: None, address: None }).collect();
+        let members =
+            (0..count).map(|_| Member { group: None, known: false, address: None }).collect();
         let mut swarm = Self { kind, members, dir };
         for index in 0..count {
             swarm.launch(index)?;
@@ -99,7 +102,7 @@ impl Swarm {
 
     /// Whether a peer has told where it listens.
     pub(crate) fn is_known(&self, index: usize) -> bool {
-        self.members[index].address.is_some()
+        self.members[index].known
     }
 
     pub(crate) fn is_up(&self, index: usize) -> bool {
@@ -108,7 +111,10 @@ impl Swarm {
 
     /// SIGKILL: no goodbye, no hand-over. Returns when it is dead.
     pub(crate) fn kill(&mut self, index: usize) -> anyhow::Result<()> {
-        self.members[index].address = None;
+        self.members[index].known = false;
+        if !self.kind.durable {
+            self.members[index].address = None;
+        }
         if let Some(mut group) = self.members[index].group.take() {
             group.kill()?;
         }
@@ -131,7 +137,9 @@ impl Swarm {
     /// Starts a peer, again or for the first time, without waiting for it. It joins those that are there.
     pub(crate) fn launch(&mut self, index: usize) -> anyhow::Result<()> {
         let mut words: Vec<OsString> = vec![std::env::current_exe()?.into(), "node".into()];
-        words.extend(["--listen", "/ip4/127.0.0.1/tcp/0", "--api", "none"].map(Into::into));
+        let address = self.members[index].address.as_deref().unwrap_or("/ip4/127.0.0.1/tcp/0");
+        let place = address.split("/p2p/").next().unwrap_or(address);
+        words.extend(["--listen", place, "--api", "none"].map(Into::into));
         words.extend(["--socket".into(), self.socket(index).into()]);
         if self.kind.durable {
             words.extend(["--data".into(), self.dir.path().join(index.to_string()).into()]);
@@ -141,13 +149,13 @@ impl Swarm {
         if let Some(lease_max) = self.kind.lease_max {
             words.extend(["--lease-max", lease_max].map(Into::into));
         }
-        let mut alone = true;
-        for address in self.members.iter().filter_map(|member| member.address.as_ref()) {
-            words.extend(["--join".into(), address.into()]);
-            alone = false;
-        }
-        if alone {
+        let others = self.members.iter().enumerate().filter(|(other, _)| *other != index);
+        let others: Vec<_> = others.filter_map(|(_, member)| member.address.as_ref()).collect();
+        if others.is_empty() {
             words.push("--found".into());
+        }
+        for address in others {
+            words.extend(["--join".into(), address.into()]);
         }
         let log = File::create(self.log(index))?;
         let mut command = group::command(&words, false)?;
@@ -171,6 +179,7 @@ impl Swarm {
                 && let Some(address) = status.listening.first()
             {
                 self.members[index].address = Some(address.clone());
+                self.members[index].known = true;
                 return Ok(());
             }
             let ended =

@@ -20,6 +20,7 @@ const COMMANDS: &[&str] = &[
     "inspect",
     "explain",
     "break",
+    "forget",
     "key",
     "key new",
     "key show",

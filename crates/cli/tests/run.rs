@@ -283,7 +283,7 @@ fn those_who_only_look_start_no_peer() {
 fn a_peer_leaves_when_it_is_told_to_or_idle() {
     let machine = Machine::new();
     let socket = machine.file("peer.sock").display().to_string();
-    let words = ["node", "--ephemeral", "--api", "none", "--socket", &socket];
+    let words = ["node", "--found", "--ephemeral", "--api", "none", "--socket", &socket];
     let mut told = machine.spawn(&words);
     wait_until("it serves", || machine.file("peer.sock").exists());
     kill_process(id(&told), Signal::TERM).expect("it lives");

@@ -40,17 +40,27 @@ const BAD: &[(&str, &str)] = &[
     ("status --api x:0", "\"x:0\" is no address of a peer: write HOST:PORT or unix:PATH"),
     ("key", "a command is missing; `sigmalock --help` lists them"),
     ("key new", "FILE is missing"),
+    ("forget", "PEER is missing"),
     (
-        "node --membership agreed",
-        "--membership agreed: agreed membership does not exist yet; there is: open",
+        "node --ephemeral",
+        "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)",
     ),
+    ("node --found --client-only", "--found and --client-only exclude each other"),
     (
         "node --membership none",
-        "--membership none: there is no such kind of membership; there is: open",
+        "--membership none: there is no such kind of membership; there are: agreed, open",
+    ),
+    (
+        "node --membership open --dead-after 9s",
+        "--dead-after is for --membership agreed: with open membership nobody is voted out",
+    ),
+    (
+        "node --found --replicas 9 --quorum 6",
+        "--replicas and --quorum are for --membership open: with agreed membership the members vote, and more than half of the votes hold a lock",
     ),
     ("node --replicas 5", "--quorum is missing"),
     (
-        "node --replicas 4 --quorum 2",
+        "node --membership open --replicas 4 --quorum 2",
         "--replicas 4 --quorum 2: a quorum of 2 of 4 replicas is not more than half, so two clients could win at once",
     ),
     ("node --data d --ephemeral", "--data and --ephemeral exclude each other"),

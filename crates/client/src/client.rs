@@ -10,7 +10,7 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use crate::connect::Line;
-use crate::error::{AcquireError, BreakError, ConnectError, QueryError};
+use crate::error::{AcquireError, BreakError, ConnectError, ForgetError, QueryError};
 use crate::lock::Lock;
 use crate::place::{self, Address};
 use crate::report;
@@ -235,6 +235,17 @@ impl Client {
         &self, name: impl Into<String>,
     ) -> Result<report::BreakResponse, BreakError> {
         Ok(self.stub().r#break(v1::BreakRequest { name: name.into() }).await?.into_inner())
+    }
+
+    /// Goes on without a member of an agreed membership, whatever the others say: the last resort when most
+    /// of them are gone for good. If they are not, two may hold the same lock until they meet.
+    ///
+    /// # Errors
+    /// See [`ForgetError`].
+    pub async fn forget(
+        &self, peer: impl Into<String>,
+    ) -> Result<report::ForgetResponse, ForgetError> {
+        Ok(self.stub().forget(v1::ForgetRequest { peer: peer.into() }).await?.into_inner())
     }
 
     /// The peers that this one knows.

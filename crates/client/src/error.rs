@@ -196,6 +196,36 @@ pub enum BreakError {
     },
 }
 
+/// Why a member was not forgotten.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForgetError {
+    /// It is no other member of the swarm. Nothing changed.
+    #[error("{text}")]
+    NotAMember {
+        /// In words.
+        text: String,
+    },
+    /// It makes no sense, or not for those who come this way; the text says why. Nothing changed.
+    #[error("{text}")]
+    Refused {
+        /// Why.
+        text: String,
+    },
+    /// It could not be done, or may have been. Look at the peers.
+    #[error("{text}")]
+    Failed {
+        /// Why.
+        text: String,
+    },
+    /// The connection to the peer is gone; the member may have been forgotten. Look at the peers.
+    #[error("the connection to the peer is gone: {reason}")]
+    Disconnected {
+        /// What happened.
+        reason: String,
+    },
+}
+
 impl From<tonic::Status> for QueryError {
     fn from(status: tonic::Status) -> Self {
         let text = status.message().to_owned();
@@ -214,6 +244,20 @@ impl From<tonic::Status> for BreakError {
             tonic::Code::NotFound => Self::NotHeld,
             tonic::Code::PermissionDenied => Self::NotAllowed { text },
             tonic::Code::InvalidArgument => Self::Refused { text },
+            tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
+            _ => Self::Failed { text: reason(&status) },
+        }
+    }
+}
+
+impl From<tonic::Status> for ForgetError {
+    fn from(status: tonic::Status) -> Self {
+        let text = status.message().to_owned();
+        match status.code() {
+            tonic::Code::NotFound => Self::NotAMember { text },
+            tonic::Code::PermissionDenied
+            | tonic::Code::InvalidArgument
+            | tonic::Code::FailedPrecondition => Self::Refused { text },
             tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
             _ => Self::Failed { text: reason(&status) },
         }

@@ -29,7 +29,9 @@ mod several;
 mod start;
 
 pub use client::{Client, ConnectOptions, Watch};
-pub use error::{AcquireError, BreakError, ConnectError, PlaceError, QueryError, ReleaseError};
+pub use error::{
+    AcquireError, BreakError, ConnectError, ForgetError, PlaceError, QueryError, ReleaseError,
+};
 pub use guard::{Guard, LostSignal};
 pub use lock::{Lock, Position};
 pub use several::{Guards, Locks, LocksError};
@@ -38,6 +40,7 @@ pub use start::Started;
 /// What operators get to see: the shapes of the API, as they come from the peer.
 pub mod report {
     pub use sigmalock_api::v1::{
-        BreakResponse, Counter, Holder, Lock, LockSummary, Peer, PeerStatus, Replica, Waiter,
+        BreakResponse, Counter, ForgetResponse, Holder, Lock, LockSummary, Peer, PeerStatus,
+        Replica, Waiter,
     };
 }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
-use sigmalock_node::{Config, Node, Role, Session};
+use sigmalock_node::{Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 
 fn config(data: Option<std::path::PathBuf>) -> Config {
@@ -22,6 +22,9 @@ fn config(data: Option<std::path::PathBuf>) -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
+        membership: Membership::Open,
+        founds: false,
+        dead_after: Span::from_secs(30),
     }
 }
 

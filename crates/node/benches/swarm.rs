@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
-use sigmalock_node::{Config, Node, Role, Session};
+use sigmalock_node::{Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 
 const PEERS: usize = 5;
@@ -31,6 +31,9 @@ async fn join(nodes: &[Node]) -> Node {
         relay: false,
         mesh_max: 64,
         weather: None,
+        membership: Membership::Open,
+        founds: false,
+        dead_after: Span::from_secs(30),
     };
     Node::start(config).await.expect("a peer")
 }

@@ -1,5 +1,6 @@
 //! What a peer is told when it starts.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,15 +16,23 @@ pub use crate::link::Role;
 pub struct Config {
     /// Where to listen. Without a swarm key only loopback addresses are accepted.
     pub listen: Vec<Multiaddr>,
-    /// Peers to begin with; none: this peer founds a swarm, or finds one by mDNS.
+    /// Peers to begin with.
     pub join: Vec<Multiaddr>,
+    /// Whether peers agree on who is in. The same in the whole swarm.
+    pub membership: Membership,
+    /// With agreed membership: whether this peer begins a swarm of its own. One that has been in a swarm
+    /// before goes on with that.
+    pub founds: bool,
+    /// With agreed membership: a member that nobody reached for so long is voted out.
+    pub dead_after: Span,
     /// Where identity, votes, queues and token floors are kept. `None`: nowhere, the peer is ephemeral.
     pub data: Option<PathBuf>,
     /// The secret that all peers of the swarm share.
     pub swarm_key: Option<SwarmKey>,
     /// Whether it hosts replicas.
     pub role: Role,
-    /// Replicas per name, and votes it takes to hold a lock. The same in the whole swarm.
+    /// With open membership: replicas per name, and votes it takes to hold a lock. The same in the whole
+    /// swarm.
     pub quorum: Quorum,
     /// The longest lease. The same in the whole swarm.
     pub lease_max: Span,
@@ -40,6 +49,26 @@ pub struct Config {
     /// Makes this peer's own messages late, and some of them vanish: for laboratories. `None`, as
     /// everywhere else, costs nothing.
     pub weather: Option<Weather>,
+}
+
+/// How peers come to know who hosts what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// They go by whom they see: replicas are hosted by hash, and hosts without memory abstain. Two halves
+    /// of a cut network may each take themselves for the whole.
+    Open,
+    /// They vote on who is in, one change after the other, and votes of locks are counted in what they
+    /// agreed on.
+    Agreed,
+}
+
+impl fmt::Display for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open",
+            Self::Agreed => "agreed",
+        })
+    }
 }
 
 /// What happens to the messages that a peer sends, on top of what the network does to them.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::control::{Answer, Question};
 use crate::link;
-use crate::report::{PeerReport, StatusReport};
+use crate::report::{ForgetError, PeerReport, StatusReport};
 
 /// Sessions that a peer has at once.
 pub const SESSIONS_MAX: usize = 65_536;
@@ -50,7 +50,7 @@ pub(crate) enum Local {
     /// The hosts of a name's replicas, in order.
     Hosts {
         name: Name,
-        done: oneshot::Sender<Vec<Option<PeerId>>>,
+        done: oneshot::Sender<Hosts>,
     },
     /// A question to a peer, this one included.
     Ask {
@@ -60,8 +60,22 @@ pub(crate) enum Local {
     },
     Peers(oneshot::Sender<Vec<PeerReport>>),
     Status(oneshot::Sender<StatusReport>),
+    /// Go on without a member.
+    Forget {
+        peer: PeerId,
+        done: oneshot::Sender<Result<(), ForgetError>>,
+    },
     /// Hand everything over and stop.
     Leave,
+}
+
+/// Who votes on a name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hosts {
+    /// How many vote, and how many votes hold it.
+    pub(crate) votes: (usize, usize),
+    /// Each replica and its host, if there is one.
+    pub(crate) seats: Vec<(u16, Option<PeerId>)>,
 }
 
 /// A peer, to whoever is in the same process. Cheap to clone.
@@ -85,8 +99,6 @@ pub(crate) struct Shared {
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) me: PeerId,
-    pub(crate) n: usize,
-    pub(crate) m: usize,
     pub(crate) lease_max: Span,
     pub(crate) data: Option<String>,
     pub(crate) swarm: Option<String>,

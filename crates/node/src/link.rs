@@ -38,6 +38,8 @@ pub(crate) struct PeerInfo {
     pub(crate) incarnation: Incarnation,
     /// Where it can be reached.
     pub(crate) addresses: Vec<Multiaddr>,
+    /// Which swarm it belongs to; 0: none yet, or nobody founds any.
+    pub(crate) origin: u64,
 }
 
 /// How a session ended.
@@ -97,6 +99,13 @@ pub(crate) enum Command {
         place: Vec<u8>,
         /// Tells that it is over.
         done: oneshot::Sender<()>,
+    },
+    /// Looks for a peer where it was in a former life.
+    Meet {
+        /// Whom.
+        peer: NetworkId,
+        /// Where.
+        address: Multiaddr,
     },
     /// Ends all sessions, because this process did not run for a while and what waits in its sockets
     /// may be older than messages may get.

@@ -1,19 +1,23 @@
 //! A whole peer: identity, store, transport and driver, put together and taken apart.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
+use sigmalock_protocols::agreed::{self, Agreed, Beginning};
 use sigmalock_protocols::parts::Placement;
 use sigmalock_protocols::sigma::{self, Sigma};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::acquaintances;
+use crate::config::{Config, Membership};
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
+use crate::origin::Origin;
 use crate::store::{Charter, OpenError, Records, Store};
 use crate::transport::{self, Settings, Started};
 
@@ -28,8 +32,8 @@ const FLIGHT_MAX: Span = Span::from_secs(10);
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data directory cannot be made.
-    #[error("the data directory {path} cannot be made: {cause}")]
+    /// The data directory cannot be made, or written to.
+    #[error("the data directory {path} cannot be made, or written to: {cause}")]
     Directory {
         /// Where.
         path: PathBuf,
@@ -51,6 +55,11 @@ pub enum StartError {
     /// The network side cannot start.
     #[error(transparent)]
     Transport(#[from] transport::StartError),
+    /// Nothing says with whom to begin.
+    #[error(
+        "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)"
+    )]
+    Nobody,
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -83,19 +92,40 @@ pub enum LeaveError {
 pub struct Node {
     handle: Handle,
     driver: JoinHandle<Exit>,
+    /// Keeps the addresses of others.
+    keeper: Option<JoinHandle<()>>,
+    resumes: bool,
 }
 
 impl Node {
     /// Starts a peer. Must run inside a tokio runtime; one thread is enough.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let Past { identity, store, birth } = recall(&config)?;
+        let past = recall(&config)?;
+        let resumes = past.lived;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
-        let settings = Settings { config: &config, identity: &identity, incarnation };
+        let origin = past.origin(&config)?;
+        let settings =
+            Settings { config: &config, identity: &past.identity, incarnation, origin: &origin };
         let Started { commands: transport, events, me } = transport::start(settings).await?;
-        let parts = Assembly { config: &config, me, incarnation, store, birth, events, transport };
-        let (handle, driver) = parts.assemble()?;
-        let driver = tokio::spawn(driver.run());
-        Ok(Self { handle, driver })
+        let keeps = config.data.clone().filter(|_| config.membership == Membership::Agreed);
+        let known = keeps.as_deref().map(acquaintances::read).unwrap_or_default();
+        for (peer, address) in known {
+            // Who cannot be met now may yet come by itself.
+            let _ = transport.send(link::Command::Meet { peer, address }).await;
+        }
+        let parts = Assembly { config: &config, me, incarnation, past, events, transport };
+        let (handle, driver) = match config.membership {
+            Membership::Open => parts.drive(open)?,
+            Membership::Agreed => parts.drive(agreed)?,
+        };
+        let keeper = keeps.map(|dir| tokio::spawn(acquaintances::keep(handle.clone(), dir)));
+        Ok(Self { handle, driver, keeper, resumes })
+    }
+
+    /// Whether it has lived before, and goes on where that life ended.
+    #[must_use]
+    pub const fn resumes(&self) -> bool {
+        self.resumes
     }
 
     /// For whoever wants locks, or wants to know something.
@@ -124,6 +154,9 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.driver.abort();
+        if let Some(keeper) = &self.keeper {
+            keeper.abort();
+        }
     }
 }
 
@@ -136,36 +169,82 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
     }
 }
 
+/// A swarm is founded on purpose or not at all.
+fn begins_somehow(config: &Config) -> Result<(), StartError> {
+    let founds = config.founds && config.role == Role::Host;
+    if founds || !config.join.is_empty() || config.mdns { Ok(()) } else { Err(StartError::Nobody) }
+}
+
 /// What is left of former lives.
 struct Past {
     identity: Identity,
     store: Option<Store>,
-    birth: Birth<Lock>,
+    records: Option<Records>,
+    /// Whether there was one.
+    lived: bool,
+}
+
+impl Past {
+    /// Which swarm this peer belongs to. Who founds one draws its number.
+    fn origin(&self, config: &Config) -> Result<Arc<Origin>, StartError> {
+        let dir = config.data.as_deref();
+        if config.membership == Membership::Open {
+            return Ok(Arc::default());
+        }
+        if !config.founds || self.has_been_in() {
+            return Ok(Arc::new(Origin::recall(dir)));
+        }
+        let number = getrandom::u64().map_err(StartError::Random)?;
+        let origin = Origin::found(dir, number).map_err(|cause| {
+            let path = dir.map(Into::into).unwrap_or_default();
+            StartError::Directory { path, cause }
+        });
+        origin.map(Arc::new)
+    }
+
+    /// Whether it knows of a view, or may have known.
+    fn has_been_in(&self) -> bool {
+        let is_view = |(key, _): &(Vec<u8>, Vec<u8>)| {
+            matches!(postcard::from_bytes(key), Ok(agreed::DurableKey::View(_)))
+        };
+        match &self.records {
+            Some(records) => records.iter().any(is_view),
+            None => self.lived,
+        }
+    }
 }
 
 /// Who this peer is, and what it remembers.
 fn recall(config: &Config) -> Result<Past, StartError> {
+    let lived = config.data.as_deref().is_some_and(Identity::exists);
+    if config.membership == Membership::Agreed && !lived {
+        // Before anything is written: who is told better next time is not to be taken for old.
+        begins_somehow(config)?;
+    }
     let Some(dir) = &config.data else {
-        return Ok(Past { identity: Identity::ephemeral(), store: None, birth: Birth::First });
+        let identity = Identity::ephemeral();
+        return Ok(Past { identity, store: None, records: None, lived });
     };
     let directory = |cause| StartError::Directory { path: dir.clone(), cause };
     std::fs::create_dir_all(dir).map_err(directory)?;
-    let lived = Identity::exists(dir);
     let identity = Identity::load_or_create(dir)?;
-    let charter = Charter::open(
-        identity.peer_id(),
-        config.quorum,
-        config.lease_max,
-        tokens_per_grant(config),
-    );
-    let (store, records) = Store::open(dir, &charter)?;
-    let birth = match records {
-        Some(records) => Birth::Recovered(understand::<Lock>(dir, &records)?),
-        // An identity that has lived before may have made promises that are lost with its store.
-        None if lived => Birth::Amnesiac,
-        None => Birth::First,
+    let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
+    let charter = match config.membership {
+        Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
+        Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
     };
-    Ok(Past { identity, store: Some(store), birth })
+    let (store, records) = Store::open(dir, &charter)?;
+    Ok(Past { identity, store: Some(store), records, lived })
+}
+
+/// What a protocol is to remember of a former life.
+fn birth<P: Driven>(config: &Config, past: &Past) -> Result<Birth<P>, StartError> {
+    Ok(match (&config.data, &past.records) {
+        (Some(dir), Some(records)) => Birth::Recovered(understand::<P>(dir, records)?),
+        // An identity that has lived before may have made promises that are lost with its store.
+        _ if past.lived => Birth::Amnesiac,
+        _ => Birth::First,
+    })
 }
 
 type Understood<P> = Vec<(<P as Protocol>::DurableKey, <P as Protocol>::Durable)>;
@@ -183,25 +262,24 @@ struct Assembly<'a> {
     config: &'a Config,
     me: PeerInfo,
     incarnation: Incarnation,
-    store: Option<Store>,
-    birth: Birth<Lock>,
+    past: Past,
     events: mpsc::Receiver<link::Event>,
     transport: mpsc::Sender<link::Command>,
 }
 
 impl Assembly<'_> {
-    fn assemble(self) -> Result<(Handle, Driver<Lock>), StartError> {
-        let Self { config, me, incarnation, store, birth, events, transport } = self;
+    /// Puts them together around a protocol, and begins.
+    fn drive<P: Driven>(
+        self, protocol: impl FnOnce(PeerId, &Config) -> P,
+    ) -> Result<(Handle, JoinHandle<Exit>), StartError> {
+        let Self { config, me, incarnation, past, events, transport } = self;
         let hosts = config.role == Role::Host;
         let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
         if !config.join.is_empty() || config.mdns {
             placement.unsettle(crate::clock::now());
         }
-        let (n, m) = (config.quorum.n(), config.quorum.m());
         let facts = Facts {
             me: me.peer,
-            n,
-            m,
             lease_max: config.lease_max,
             data: config.data.as_ref().map(|dir| dir.display().to_string()),
             swarm: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
@@ -212,33 +290,60 @@ impl Assembly<'_> {
             me,
             placement,
             incarnation,
-            birth,
+            birth: birth(config, &past)?,
             seed: getrandom::u64().map_err(StartError::Random)?,
-            store,
-            n,
+            store: past.store,
+            votes: (config.quorum.n(), config.quorum.m()),
             lease_max: config.lease_max,
+            looks_at: looks_at(config),
             mesh_max: config.mesh_max,
             events,
             transport,
             commands,
-            commands_waiting: std::sync::Arc::clone(&handle.shared.waiting),
+            commands_waiting: Arc::clone(&handle.shared.waiting),
         };
-        Ok((handle, Driver::new(setup)))
+        Ok((handle, tokio::spawn(Driver::new(setup).run())))
     }
 }
 
-/// What live peers speak.
-type Lock = Agent<Sigma>;
+/// Where a peer was told to look for others: the end of a sentence.
+fn looks_at(config: &Config) -> String {
+    let addresses: Vec<String> = config.join.iter().map(ToString::to_string).collect();
+    match (addresses.as_slice(), config.mdns) {
+        ([], true) => " on the local network".into(),
+        ([], false) => ": it was told of nobody to join, and finds nobody it knew".into(),
+        (addresses, _) => format!(" at {}", addresses.join(", ")),
+    }
+}
 
-fn protocol(me: PeerId, config: &Config) -> Lock {
-    let mut sigma = sigma::Config::new(config.quorum);
-    sigma.lease_max = config.lease_max;
+/// What peers speak where nobody agrees on who is in.
+fn open(me: PeerId, config: &Config) -> Agent<Sigma> {
+    let mut sigma = locks(sigma::Config::new(config.quorum), config);
     sigma.hosting = sigma::Hosting::Open;
     sigma.client_only = config.role == Role::ClientOnly;
+    Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))
+}
+
+/// What they speak where they do.
+fn agreed(me: PeerId, config: &Config) -> Agent<Agreed> {
+    let beginning = match config.role {
+        Role::ClientOnly => Beginning::Watch,
+        Role::Host if config.founds => Beginning::Found,
+        Role::Host => Beginning::Join,
+    };
+    let mut agreed = agreed::Config::new(config.lease_max, beginning);
+    agreed.views.dead_after = config.dead_after;
+    agreed.locks = locks(agreed.locks, config);
+    Agent::new(Agreed::new(me, agreed), agent::Config::new(tokens_per_grant(config)))
+}
+
+/// The numbers of live locks, whoever counts the votes.
+fn locks(mut sigma: sigma::Config, config: &Config) -> sigma::Config {
+    sigma.lease_max = config.lease_max;
     sigma.flight_max = FLIGHT_MAX;
     sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
-    Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))
+    sigma
 }
 
 /// One for each user that is let in under a grant.
@@ -246,11 +351,20 @@ fn tokens_per_grant(config: &Config) -> u64 {
     u64::from(config.hand_overs_max.max(1))
 }
 
-impl Driven for Lock {
+impl Driven for Agent<Sigma> {
     fn hosted(&self) -> usize {
         self.inner().hosted()
     }
     fn has_handed_over(&self) -> bool {
         self.inner().has_handed_over()
+    }
+}
+
+impl Driven for Agent<Agreed> {
+    fn hosted(&self) -> usize {
+        self.inner().hosted()
+    }
+    fn has_handed_over(&self) -> bool {
+        self.inner().has_left()
     }
 }

@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use crate::control::{
     ANSWER_TIMEOUT, Answer, LocalAnswer, NAMES_PER_ANSWER_MAX, NameEntry, Question,
 };
-use crate::handle::{Handle, Local};
+use crate::handle::{Handle, Hosts, Local};
 use crate::link::{Command, Description};
 use crate::report::{
-    EvictError, EvictOutcome, Holder, LockReport, LockSummary, PeerReport, ReplicaView,
-    StatusReport, Waiter, duration,
+    EvictError, EvictOutcome, ForgetError, Holder, LockReport, LockSummary, PeerReport,
+    ReplicaView, StatusReport, Waiter, duration,
 };
 
 /// How often a watched lock is looked at.
@@ -33,16 +33,15 @@ impl Handle {
     pub async fn inspect(&self, name: Name) -> LockReport {
         let (done, hosts) = oneshot::channel();
         self.shared.send(Local::Hosts { name: name.clone(), done });
-        let hosts = hosts.await.unwrap_or_default();
-        let asked: BTreeSet<PeerId> = hosts.iter().flatten().copied().collect();
+        let Hosts { votes: (n, m), seats } = hosts.await.unwrap_or_default();
+        let asked: BTreeSet<PeerId> = seats.iter().filter_map(|(_, host)| *host).collect();
         let replicas = self.replicas(&name, &asked).await;
         let answered: BTreeSet<PeerId> = replicas.keys().copied().collect();
-        let facts = &self.shared.facts;
         let mut report = LockReport {
-            n: facts.n,
-            m: facts.m,
+            n,
+            m,
             holders: Vec::new(),
-            replicas: views(&hosts, &replicas),
+            replicas: views(&seats, &replicas),
             queue: Vec::new(),
             waiting: 0,
             asked: asked.len(),
@@ -57,7 +56,7 @@ impl Handle {
             .take(WAITERS_ASKED_MAX)
             .map(|request| request.client)
             .chain(votes.keys().take(HOLDERS_ASKED_MAX).map(|request| request.client))
-            .chain([facts.me])
+            .chain([self.shared.facts.me])
             .collect();
         let locals = self.locals(&report.name, &peers).await;
         report.queue = queue.into_iter().map(|request| waiter(request, &locals)).collect();
@@ -105,7 +104,7 @@ impl Handle {
                 merged.entry(entry.name.as_str().to_owned()).or_default().push((peer, entry));
             }
         }
-        let m = self.shared.facts.m;
+        let m = self.driver_status().await.map_or(usize::MAX, |status| status.m);
         merged.into_values().filter_map(|entries| summary(m, &entries)).take(limit).collect()
     }
 
@@ -158,7 +157,15 @@ impl Handle {
         Ok(outcome)
     }
 
-    /// This peer, and all it has sessions with.
+    /// Goes on without a member of an agreed membership, whatever the others say: the last resort when
+    /// most of them are gone for good. If they are not, two may hold the same lock until they meet.
+    pub async fn forget(&self, peer: PeerId) -> Result<(), ForgetError> {
+        let (done, forgotten) = oneshot::channel();
+        self.shared.send(Local::Forget { peer, done });
+        forgotten.await.unwrap_or(Err(ForgetError::Stopped))
+    }
+
+    /// This peer, all it has sessions with, and all members.
     pub async fn peers(&self) -> Vec<PeerReport> {
         let (done, peers) = oneshot::channel();
         self.shared.send(Local::Peers(done));
@@ -167,18 +174,21 @@ impl Handle {
 
     /// How this peer is; `None` if it has stopped.
     pub async fn status(&self) -> Option<StatusReport> {
-        let (done, status) = oneshot::channel();
-        self.shared.send(Local::Status(done));
-        let mut status = status.await.ok()?;
+        let mut status = self.driver_status().await?;
         let described = self.describe().await;
         let facts = &self.shared.facts;
-        status.m = facts.m;
         status.data.clone_from(&facts.data);
         status.swarm.clone_from(&facts.swarm);
         status.listening = described.listening.iter().map(ToString::to_string).collect();
         status.refusals = described.refusals;
         status.table_len = described.table_len;
         Some(status)
+    }
+
+    async fn driver_status(&self) -> Option<StatusReport> {
+        let (done, status) = oneshot::channel();
+        self.shared.send(Local::Status(done));
+        status.await.ok()
     }
 
     async fn describe(&self) -> Description {
@@ -302,16 +312,15 @@ impl LockReport {
 
 /// All n replicas, with what their hosts said of them.
 fn views(
-    hosts: &[Option<PeerId>], replicas: &BTreeMap<PeerId, Vec<ReplicaReport>>,
+    seats: &[(u16, Option<PeerId>)], replicas: &BTreeMap<PeerId, Vec<ReplicaReport>>,
 ) -> Vec<ReplicaView> {
-    let view = |(index, host): (usize, &Option<PeerId>)| {
-        let index = index as u16;
+    let view = |&(index, host): &(u16, Option<PeerId>)| {
         let said = host.and_then(|host| replicas.get(&host));
         let report = said.and_then(|reports| reports.iter().find(|r| r.index == index));
         let owner = report.and_then(|report| report.owners.first());
         ReplicaView {
             index,
-            host: *host,
+            host,
             answered: said.is_some(),
             owners: report.iter().flat_map(|r| &r.owners).map(|owner| owner.request).collect(),
             held_for: owner.map(|owner| duration(owner.held_for)).unwrap_or_default(),
@@ -321,7 +330,7 @@ fn views(
             abstains_for: report.map(|report| duration(report.abstains_for)).unwrap_or_default(),
         }
     };
-    hosts.iter().enumerate().map(view).collect()
+    seats.iter().map(view).collect()
 }
 
 /// The waiters of all replicas in one order: by the best place that each has anywhere.

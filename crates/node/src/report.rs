@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use serde::Serialize;
-use sigmalock_core::{Incarnation, Mode, Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{Incarnation, Mode, Name, PeerId, RequestId, Span, Token, ViewReport};
 
 use crate::link::Role;
 
@@ -118,18 +118,31 @@ pub struct LockSummary {
 pub struct PeerReport {
     /// Its name in protocols.
     pub peer: PeerId,
-    /// Its name in libp2p.
+    /// Its name in libp2p; empty if this peer never met it.
     pub network: String,
-    /// Its present life.
-    pub incarnation: Incarnation,
-    /// Where it can be reached.
+    /// Its present life, or the last one known.
+    pub incarnation: Option<Incarnation>,
+    /// Where it can be reached, or could.
     pub addresses: Vec<String>,
     /// What it does.
     pub role: Role,
-    /// How long there has been a session with it.
-    pub up_for: Duration,
+    /// How long there has been a session with it; `None`: there is none.
+    pub up_for: Option<Duration>,
     /// Whether it is this peer.
     pub is_self: bool,
+    /// How it stands to the swarm; `None` with open membership.
+    pub place: Option<Place>,
+}
+
+/// How a peer stands to an agreed membership, as another one sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The view that this is about; 0: none is known.
+    pub view: u64,
+    /// In which view it came; `None`: it is no member.
+    pub since: Option<u64>,
+    /// For a member that cannot be reached: since when.
+    pub silent_for: Option<Duration>,
 }
 
 /// What came of an eviction.
@@ -174,6 +187,42 @@ pub enum EvictError {
     Stopped,
 }
 
+/// Why a member was not forgotten. Nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ForgetError {
+    /// Nobody is a member here.
+    #[error("this swarm has open membership: there are no members to forget")]
+    Open,
+    /// It is not in.
+    #[error("{0} is no member of this swarm, as far as this peer knows")]
+    NotAMember(PeerId),
+    /// Only members have a say.
+    #[error("this peer is no member of the swarm itself: ask one that is")]
+    Outside,
+    /// A peer cannot go on without itself.
+    #[error("{0} is this peer itself: ask one that is to go on without it")]
+    Itself(PeerId),
+    /// It is there.
+    #[error("{0} is connected, so it is not gone: stop it (SIGTERM), and it leaves by itself")]
+    Connected(PeerId),
+    /// The others can do without this.
+    #[error(
+        "{up} of {members} members are connected, which is more than half: they vote {peer} out by \
+         themselves when it has been silent for long enough"
+    )]
+    NotNeeded {
+        /// Who.
+        peer: PeerId,
+        /// Members that are connected, this one included.
+        up: usize,
+        /// Members.
+        members: usize,
+    },
+    /// This peer has stopped.
+    #[error("this peer has stopped")]
+    Stopped,
+}
+
 /// How a peer is.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusReport {
@@ -185,6 +234,10 @@ pub struct StatusReport {
     pub can_grant: bool,
     /// If not, why not, in words.
     pub why_not: Option<String>,
+    /// What whoever runs this swarm should know, in words.
+    pub advice: Vec<String>,
+    /// The membership that peers have agreed on; `None` where they do not.
+    pub view: Option<ViewReport>,
     /// Peers it has sessions with, this one included.
     pub peers_up: usize,
     /// Hosts among them, this one included.
@@ -209,9 +262,9 @@ pub struct StatusReport {
     pub uptime: Duration,
     /// Which swarm: the public name of its key; `None` without a key.
     pub swarm: Option<String>,
-    /// Replicas of a name.
+    /// Replicas of a name; with agreed membership, in the present view.
     pub n: usize,
-    /// Votes that hold a lock.
+    /// Votes that hold a lock; likewise.
     pub m: usize,
     /// The longest lease.
     pub lease_max: Duration,

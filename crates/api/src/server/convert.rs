@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sigmalock_core::{Mode, PeerId};
+use sigmalock_core::{Mode, PeerId, Standing};
 use sigmalock_node::Role;
 use sigmalock_node::report::{
     CounterReport, Holder, LockReport, LockSummary, PeerReport, ReplicaView, StatusReport, Waiter,
@@ -86,18 +86,47 @@ pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
 }
 
 pub(super) fn peer(report: PeerReport) -> v1::Peer {
+    let place = report.place;
+    let standing = match (place, report.role) {
+        (None, _) => "",
+        (Some(place), _) if place.since.is_some() => "member",
+        (Some(_), Role::ClientOnly) => "client",
+        (Some(_), Role::Host) => "outside",
+    };
     v1::Peer {
         peer: report.peer.to_string(),
         network_id: report.network,
         addresses: report.addresses,
         hosts: report.role == Role::Host,
-        up_for_ms: millis(report.up_for),
+        up_for_ms: millis(report.up_for.unwrap_or_default()),
         is_self: report.is_self,
+        connected: report.up_for.is_some(),
+        standing: standing.to_owned(),
+        member_since: place.and_then(|place| place.since).unwrap_or(0),
+        silent_for_ms: millis(place.and_then(|place| place.silent_for).unwrap_or_default()),
+        view: place.map_or(0, |place| place.view),
     }
 }
 
 pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
+    let view = report.view.as_ref();
+    let members = view.map_or(&[][..], |view| &view.members);
+    let up = members.iter().filter(|member| member.silent_for.is_none()).count();
+    let standing = view.map(|view| match view.standing {
+        Standing::Outside if report.role == Role::ClientOnly => "client",
+        Standing::Outside => "outside",
+        Standing::Lost => "lost",
+        Standing::Learning { .. } => "learning",
+        Standing::Minority { .. } => "minority",
+        Standing::Voting => "voting",
+    });
     v1::PeerStatus {
+        membership: if view.is_some() { "agreed" } else { "open" }.to_owned(),
+        view: view.map_or(0, |view| view.number),
+        members: count(members.len()),
+        members_up: count(up),
+        standing: standing.unwrap_or_default().to_owned(),
+        advice: report.advice,
         peer: report.peer.to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api_version: API_VERSION,
@@ -159,7 +188,7 @@ pub(super) fn label(text: &str) -> String {
     label
 }
 
-fn count(count: usize) -> u32 {
+pub(super) fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

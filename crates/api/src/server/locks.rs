@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sigmalock_core::{Name, PeerId};
-use sigmalock_node::report::{EvictError, EvictOutcome};
+use sigmalock_node::report::{EvictError, EvictOutcome, ForgetError};
 use sigmalock_node::{Handle, SessionError, clock};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -48,6 +48,17 @@ impl Locks {
         Self { handle, peer, config, activity, stopped, life_us, last_session: AtomicU64::new(0) }
     }
 
+    /// What only operators may do is for those who can open the socket.
+    fn allow<T>(&self, request: &Request<T>, what: &str) -> Result<(), Status> {
+        let by_tcp = request.extensions().get::<Via>() != Some(&Via::Unix);
+        if by_tcp && !self.config.admin_over_tcp {
+            return Err(Status::permission_denied(format!(
+                "this peer does not {what} for those who come by TCP: use its Unix socket"
+            )));
+        }
+        Ok(())
+    }
+
     fn greet(&self) -> v1::Opened {
         let session = self.last_session.fetch_add(1, Ordering::Relaxed) + 1;
         v1::Opened {
@@ -62,6 +73,12 @@ impl Locks {
 
 fn name(text: &str) -> Result<Name, Status> {
     Name::new(text).map_err(|error| Status::invalid_argument(error.to_string()))
+}
+
+fn peer(text: &str) -> Result<PeerId, Status> {
+    convert::parse_peer(text).ok_or_else(|| {
+        Status::invalid_argument(format!("{text:?} is no peer: peers are p and a number"))
+    })
 }
 
 /// What a session says first of all.
@@ -128,12 +145,7 @@ impl LocksService for Locks {
         &self, request: Request<v1::BreakRequest>,
     ) -> Result<Response<v1::BreakResponse>, Status> {
         self.activity.touch();
-        let by_tcp = request.extensions().get::<Via>() != Some(&Via::Unix);
-        if by_tcp && !self.config.admin_over_tcp {
-            return Err(Status::permission_denied(
-                "this peer does not break locks for those who come by TCP: use its Unix socket",
-            ));
-        }
+        self.allow(&request, "break locks")?;
         match self.handle.evict(name(&request.get_ref().name)?).await {
             Ok(EvictOutcome::Evicted { peer, label }) => {
                 let label = label.unwrap_or_default();
@@ -143,6 +155,25 @@ impl LocksService for Locks {
             Err(error @ EvictError::Stopped) => Err(Status::unavailable(error.to_string())),
             Err(error) => Err(Status::aborted(error.to_string())),
         }
+    }
+
+    async fn forget(
+        &self, request: Request<v1::ForgetRequest>,
+    ) -> Result<Response<v1::ForgetResponse>, Status> {
+        self.activity.touch();
+        self.allow(&request, "forget members")?;
+        let peer = peer(&request.get_ref().peer)?;
+        self.handle.forget(peer).await.map_err(|error| match error {
+            ForgetError::NotAMember(_) => Status::not_found(error.to_string()),
+            ForgetError::Stopped => Status::unavailable(error.to_string()),
+            error => Status::failed_precondition(error.to_string()),
+        })?;
+        let view = self.handle.status().await.and_then(|status| status.view);
+        Ok(Response::new(v1::ForgetResponse {
+            peer: peer.to_string(),
+            view: view.as_ref().map_or(0, |view| view.number),
+            members: view.map_or(0, |view| convert::count(view.members.len())),
+        }))
     }
 
     async fn peers(
@@ -171,10 +202,7 @@ impl LocksService for Locks {
                 "between 1 and {ROUNDS_MAX} round trips can be timed at once, not {rounds}"
             )));
         }
-        let peer = convert::parse_peer(&peer).ok_or_else(|| {
-            Status::invalid_argument(format!("{peer:?} is no peer: peers are p and a number"))
-        })?;
-        let measured = self.handle.measure(peer, rounds).await;
+        let measured = self.handle.measure(self::peer(&peer)?, rounds).await;
         let rtt_ns = measured.map_err(Status::failed_precondition)?;
         Ok(Response::new(v1::MeasureResponse { rtt_ns }))
     }

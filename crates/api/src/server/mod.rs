@@ -54,7 +54,7 @@ pub struct ServerConfig {
     pub tcp: Option<SocketAddr>,
     /// Serves TCP to other machines. Nothing checks who they are: whoever reaches the port holds locks.
     pub remote: bool,
-    /// Lets those who come by TCP break locks. On the Unix socket one needs no permission: whoever can
+    /// Lets those who come by TCP break locks and forget members. On the Unix socket one needs no permission: whoever can
     /// open it can also stop the peer.
     pub admin_over_tcp: bool,
 }

@@ -6,10 +6,10 @@ use clap::Args;
 use sigmalock::report;
 use sigmalock_core::Name;
 
-use super::inspect::{look, who};
+use super::inspect::who;
 use crate::args;
 use crate::outcome::{Verdict, after_help};
-use crate::reach::Peer;
+use crate::reach::{Peer, not_answered};
 use crate::words;
 
 /// Says in words who has a lock, who waits, and why nobody gets it if nobody does
@@ -32,10 +32,16 @@ const EXAMPLES: &str = "  \
 
 impl Explain {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let lock = look(&self.peer, &self.name)?;
-        let words = explain(&lock);
+        let (lock, status) = super::block_on(async {
+            let client = self.peer.connect().await?;
+            let lock = client.inspect(self.name.as_str()).await.map_err(not_answered)?;
+            Ok((lock, client.status().await.map_err(not_answered)?))
+        })?;
+        let words = explain(&lock, &status.why_not);
         if self.json {
-            super::print_json(&serde_json::json!({ "words": words, "lock": lock }))?;
+            let why_not = &status.why_not;
+            let explained = serde_json::json!({ "words": words, "why_not": why_not, "lock": lock });
+            super::print_json(&explained)?;
         } else {
             super::print(&words)?;
         }
@@ -43,9 +49,12 @@ impl Explain {
     }
 }
 
-/// A lock in words.
-fn explain(lock: &report::Lock) -> String {
+/// A lock in words, and first of all why this peer can get it for nobody, if so.
+fn explain(lock: &report::Lock, why_not: &str) -> String {
     let mut text = String::new();
+    if !why_not.is_empty() {
+        let _ = writeln!(text, "{}. So it gets nobody a lock.", words::sentence(why_not));
+    }
     holder(lock, &mut text);
     readers(lock, &mut text);
     queue(lock, &mut text);
@@ -68,6 +77,9 @@ fn holder(lock: &report::Lock, text: &mut String) {
             if holder.token == 0 { lock.token } else { holder.token },
             words::millis(holder.ends_in_ms),
         ),
+        None if lock.replicas.is_empty() => {
+            writeln!(text, "{name}: nobody is known who would have a vote on it.")
+        }
         None if lock.replicas.iter().all(|replica| replica.owner.is_empty()) => {
             writeln!(text, "{name} is free: no vote is given to anybody.")
         }
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_free_lock_is_said_to_be_free() {
-        let words = explain(&lock([("", true, 0); 3]));
+        let words = explain(&lock([("", true, 0); 3]), "");
         assert_eq!(words, "/x is free: no vote is given to anybody.\nNobody waits for it.\n");
     }
 
@@ -184,7 +196,7 @@ mod tests {
         held.waiting = 3;
         held.waiters =
             vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];
-        let words = explain(&held);
+        let words = explain(&held, "");
         assert!(words.starts_with("/x is held by run make (77) at p7 for "), "{words}");
         assert!(words.contains("with 3 of 3 votes (2 are needed) and token 9"), "{words}");
         assert!(words.contains("  1. at p1: p1/4\n  … and 2 more\n"), "{words}");
@@ -192,9 +204,16 @@ mod tests {
 
     #[test]
     fn what_keeps_everybody_out_is_named() {
-        let words = explain(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]));
+        let words = explain(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]), "");
         assert!(words.contains("1 vote cannot be asked: no answer from p2."), "{words}");
         assert!(words.contains("abstain for up to 4.0 s: p1 came"), "{words}");
         assert!(words.contains("1 of 3 votes are to be had, and it takes 2"), "{words}");
+    }
+
+    #[test]
+    fn a_peer_that_cannot_grant_says_so_first() {
+        let words = explain(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
+        let first = "This peer is leaving the swarm. So it gets nobody a lock.\n";
+        assert!(words.starts_with(first), "{words}");
     }
 }

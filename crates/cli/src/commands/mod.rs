@@ -6,6 +6,7 @@ pub(crate) mod child;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod forget;
 pub(crate) mod inspect;
 pub(crate) mod key;
 pub(crate) mod lock;

@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Handle, Node as Peer, Role};
+use sigmalock_node::report::StatusReport;
+use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role, StartError};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -24,11 +25,13 @@ use super::key;
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
 use crate::process::signals::{Signals, exit_code};
+use crate::words;
 
 /// Runs a peer: it takes part in a swarm, and serves the programs of this machine
 ///
-/// Without --join it founds a swarm of its own. Without a swarm key it listens on loopback only, where
-/// all who can reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
+/// The first peer founds a swarm (--found), the others join it (--join, or --mdns). One that has been in a
+/// swarm before goes on with that. Without a swarm key it listens on loopback only, where all who can
+/// reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
 /// leaves; a second signal ends it at once. All settings may also be given as SIGMALOCK_… in the
 /// environment, or under `[node]` in the configuration file.
 #[derive(Debug, Args)]
@@ -38,8 +41,8 @@ pub(crate) struct Node {
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_JOIN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     join: Vec<String>,
-    /// Found a swarm, whatever the configuration says
-    #[arg(long, conflicts_with = "join")]
+    /// Be the first of a new swarm; with data of an old one, go on with that
+    #[arg(long, conflicts_with_all = ["join", "client_only"])]
     found: bool,
     /// Where to listen for peers [default: /ip4/0.0.0.0/tcp/7421; without a key /ip4/127.0.0.1/tcp/0]
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_LISTEN", value_delimiter = ',')]
@@ -60,14 +63,18 @@ pub(crate) struct Node {
     /// The secret of the swarm; `sigmalock key new` makes one
     #[arg(long, value_name = "FILE", env = "SIGMALOCK_SWARM_KEY", hide_env_values = true)]
     swarm_key: Option<PathBuf>,
-    /// How peers come to agree on who is there
-    #[arg(long, value_name = "KIND", default_value = "open", value_parser = membership)]
+    /// Whether peers vote on who is in (agreed) or go by whom they see (open), the same in the whole swarm
+    #[arg(long, value_name = "KIND", default_value = "agreed", env = "SIGMALOCK_MEMBERSHIP")]
+    #[arg(hide_env_values = true, value_parser = membership)]
     membership: Membership,
-    /// Replicas that guard each lock, the same in the whole swarm [default: 9]
+    /// Agreed membership: vote a member out that nobody reached for so long [default: 30s]
+    #[arg(long, value_name = "D", value_parser = args::positive_span)]
+    dead_after: Option<Span>,
+    /// Open membership: replicas that guard each lock, the same in the whole swarm [default: 9]
     #[arg(long, value_name = "N", requires = "quorum", env = "SIGMALOCK_REPLICAS")]
     #[arg(hide_env_values = true, value_parser = args::replica_count)]
     replicas: Option<u16>,
-    /// Votes that hold a lock, the same in the whole swarm [default: 6]
+    /// Open membership: votes that hold a lock, the same in the whole swarm [default: 6]
     #[arg(long, value_name = "M", requires = "replicas", env = "SIGMALOCK_QUORUM")]
     #[arg(hide_env_values = true, value_parser = args::replica_count)]
     quorum: Option<u16>,
@@ -100,14 +107,18 @@ pub(crate) struct Node {
 }
 
 const EXAMPLES: &str = "  \
-  sigmalock node --ephemeral
-  sigmalock node --swarm-key swarm.key --data /var/lib/sigmalock
+  sigmalock node --found --ephemeral
+  sigmalock node --found --swarm-key swarm.key --data /var/lib/sigmalock
   sigmalock node --swarm-key swarm.key --join 192.0.2.7:7421";
 
 /// How long the user's own peer stays when nobody needs it.
 const USER_IDLE: Duration = Duration::from_secs(5 * 60);
 /// Up to so many peers, everybody talks to everybody.
 const MESH_MAX: usize = 64;
+/// Members always do, as far as there is room for sessions.
+const AGREED_MESH_MAX: usize = 1_024;
+/// How long a member may be silent.
+const DEAD_AFTER: Span = Span::from_secs(30);
 /// Hand-overs among the users of one peer before the swarm's queue goes first.
 const HAND_OVERS_MAX: u32 = 16;
 /// How long to wait for the first address to listen at, before saying where.
@@ -134,18 +145,11 @@ impl FromStr for Api {
     }
 }
 
-/// How peers come to agree on who is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Membership {
-    /// They need not: replicas are hosted by hash, and hosts without memory abstain.
-    Open,
-}
-
 fn membership(text: &str) -> Result<Membership, String> {
     match text {
         "open" => Ok(Membership::Open),
-        "agreed" => Err("agreed membership does not exist yet; there is: open".to_owned()),
-        _ => Err("there is no such kind of membership; there is: open".to_owned()),
+        "agreed" => Ok(Membership::Agreed),
+        _ => Err("there is no such kind of membership; there are: agreed, open".to_owned()),
     }
 }
 
@@ -197,9 +201,12 @@ impl Node {
         let _ignored = if self.user { Some(Signals::new(&[Signal::HUP])?) } else { None };
         let data = config.data.clone();
         let keyed = config.swarm_key.is_some();
-        let mut peer = Peer::start(config).await?;
+        let mut peer = Peer::start(config).await.map_err(|error| match error {
+            StartError::Nobody => Failure::usage(error.to_string()).into(),
+            other => anyhow::Error::from(other),
+        })?;
         let server = self.server(peer.handle()).await?;
-        self.announce(&peer.handle(), &server, data, keyed).await?;
+        self.announce(&peer, &server, data, keyed).await?;
         let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
         tokio::select! {
             failure = peer.failed() => return Err(failure.into()),
@@ -218,7 +225,7 @@ impl Node {
     }
 
     fn peer_config(&self) -> anyhow::Result<Config> {
-        let Membership::Open = self.membership;
+        self.check_kind()?;
         let swarm_key = self.swarm_key.as_deref().map(key::read).transpose()?;
         let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
         let quorum = Quorum::new(n, m)
@@ -230,6 +237,10 @@ impl Node {
         Ok(Config {
             listen: parsed("--listen", listen)?,
             join: parsed("--join", &self.join)?,
+            membership: self.membership,
+            // The user's own peer begins a swarm of this machine, unless it was told of another.
+            founds: self.found || (self.user && self.join.is_empty() && !self.mdns),
+            dead_after: self.dead_after.unwrap_or(DEAD_AFTER),
             data: if self.ephemeral { None } else { Some(self.data_dir()?) },
             swarm_key,
             role: if self.client_only { Role::ClientOnly } else { Role::Host },
@@ -238,9 +249,26 @@ impl Node {
             hand_overs_max: HAND_OVERS_MAX,
             mdns: self.mdns,
             relay: self.relay,
-            mesh_max: MESH_MAX,
+            mesh_max: match self.membership {
+                Membership::Open => MESH_MAX,
+                Membership::Agreed => AGREED_MESH_MAX,
+            },
             weather: None,
         })
+    }
+
+    /// Settings of the other kind of membership are a mistake.
+    fn check_kind(&self) -> Result<(), Failure> {
+        match self.membership {
+            Membership::Agreed if self.replicas.is_some() => Err(Failure::usage(
+                "--replicas and --quorum are for --membership open: with agreed membership the members \
+                 vote, and more than half of the votes hold a lock",
+            )),
+            Membership::Open if self.dead_after.is_some() => Err(Failure::usage(
+                "--dead-after is for --membership agreed: with open membership nobody is voted out",
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn data_dir(&self) -> anyhow::Result<PathBuf> {
@@ -287,8 +315,9 @@ impl Node {
 
     /// Says who and where this peer is.
     async fn announce(
-        &self, handle: &Handle, server: &Server, data: Option<PathBuf>, keyed: bool,
+        &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
     ) -> anyhow::Result<()> {
+        let handle = peer.handle();
         let status = async {
             loop {
                 let status = handle.status().await.context("the peer has stopped")?;
@@ -315,11 +344,34 @@ impl Node {
             Some(dir) => format!("keeping votes in {}", dir.display()),
             None => "keeping nothing (ephemeral)".to_owned(),
         });
-        line(format!("a lock is held by {} of {} votes", status.m, status.n));
+        line(self.beginning(peer.resumes(), &status));
+        if status.n > 0 {
+            line(format!("a lock is held by {} of {} votes", status.m, status.n));
+        }
         if !keyed {
             line("no swarm key: listening on loopback only".to_owned());
         }
         Ok(())
+    }
+}
+
+impl Node {
+    /// How it comes to be in a swarm, in words.
+    fn beginning(&self, resumes: bool, status: &StatusReport) -> String {
+        let Some(view) = &status.view else { return "membership is open".to_owned() };
+        let members = words::count(view.members.len() as u64, "member");
+        match (resumes, view.number) {
+            (true, 1..) => {
+                let twice = if self.found { "; no second one is founded" } else { "" };
+                format!("going on in the swarm it knows (view {}, {members}){twice}", view.number)
+            }
+            (true, 0) if self.found && !status.can_grant => {
+                "this peer has lived before, so no swarm is founded".to_owned()
+            }
+            (_, 0) if self.client_only => "using the swarm of those it reaches".to_owned(),
+            (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
+            (false, 1..) => "founded a swarm".to_owned(),
+        }
     }
 }
 

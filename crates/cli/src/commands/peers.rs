@@ -8,7 +8,7 @@ use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
 use crate::words;
 
-/// Lists the peers of the swarm, as this peer knows them
+/// Lists the peers of the swarm, as this peer knows them, and who of them is a member
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Peers {
@@ -40,16 +40,40 @@ impl Peers {
 
 fn print_table(peers: &[report::Peer]) -> anyhow::Result<()> {
     let left = |title| (title, Align::Left);
-    let mut table =
-        Table::new([left("peer"), left("role"), ("connected for", Align::Right), left("address")]);
+    let mut table = Table::new([left("peer"), left("standing"), left("link"), left("address")]);
     for peer in peers {
-        let up_for = words::millis(peer.up_for_ms);
-        table.row([
-            peer.peer.clone(),
-            if peer.hosts { "host" } else { "client only" }.to_owned(),
-            if peer.is_self { "this one".to_owned() } else { up_for },
-            peer.addresses.first().cloned().unwrap_or_default(),
-        ]);
+        let link = match (peer.is_self, peer.connected) {
+            (true, _) => "this one".to_owned(),
+            (false, true) => format!("up for {}", words::millis(peer.up_for_ms)),
+            (false, false) => format!("silent for {}", words::millis(peer.silent_for_ms)),
+        };
+        let address = peer.addresses.first().cloned().unwrap_or_default();
+        table.row([peer.peer.clone(), standing(peer), link, address]);
     }
+    super::print(&head(peers))?;
     Ok(table.print(&mut std::io::stdout().lock())?)
+}
+
+/// The view, where there is one.
+fn head(peers: &[report::Peer]) -> String {
+    let is_member = |peer: &&report::Peer| peer.standing == "member";
+    let members = peers.iter().filter(is_member).count();
+    let up = peers.iter().filter(is_member).filter(|peer| peer.connected).count();
+    match peers.first() {
+        Some(peer) if peer.standing.is_empty() => String::new(),
+        Some(peer) if peer.view > 0 => {
+            let members = words::count(members as u64, "member");
+            format!("view {}: {members}, {up} of them up\n\n", peer.view)
+        }
+        _ => "no view is known yet\n\n".to_owned(),
+    }
+}
+
+fn standing(peer: &report::Peer) -> String {
+    match peer.standing.as_str() {
+        "member" => format!("member since view {}", peer.member_since),
+        "outside" => "not a member".to_owned(),
+        _ if peer.hosts => "host".to_owned(),
+        _ => "client only".to_owned(),
+    }
 }

@@ -37,6 +37,26 @@ impl Status {
     }
 }
 
+/// Who is in, as far as anybody says.
+fn members(status: &PeerStatus) -> String {
+    if status.membership != "agreed" {
+        return "open: nobody votes on who is in".to_owned();
+    }
+    if status.view == 0 {
+        return "agreed; no view is known yet".to_owned();
+    }
+    let (up, members) = (status.members_up, words::count(u64::from(status.members), "member"));
+    let standing = match status.standing.as_str() {
+        "client" => "this peer is a client",
+        "outside" => "this peer is not one",
+        "lost" => "this peer has lost its memory",
+        "learning" => "this one learning",
+        "minority" => "this one in a minority",
+        _ => "this one voting",
+    };
+    format!("agreed; view {}: {members}, {up} of them up, {standing}", status.view)
+}
+
 fn describe(status: &PeerStatus) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
@@ -52,11 +72,17 @@ fn describe(status: &PeerStatus) -> String {
         "" => "without a swarm key".to_owned(),
         swarm => format!("with swarm key {swarm}"),
     };
+    for advice in &status.advice {
+        line("mind", advice.clone());
+    }
     let others = words::count(u64::from(status.peers_up.saturating_sub(1)), "other peer");
     line("swarm", format!("{others} connected, {key}"));
+    line("members", members(status));
     let (m, n) = (status.quorum, status.replicas_total);
     let longest = words::millis(status.lease_max_ms);
-    line("locks", format!("held by {m} of {n} votes, leases of at most {longest}"));
+    if n > 0 {
+        line("locks", format!("held by {m} of {n} votes, leases of at most {longest}"));
+    }
     line(
         "role",
         if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned(),

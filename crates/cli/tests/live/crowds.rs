@@ -81,7 +81,7 @@ async fn a_hundred_thousand_names_are_held_at_once() {
 /// Fifty peers on one machine, joining one after the other.
 #[tokio::test]
 async fn fifty_peers_converge() {
-    let fleet = Fleet::of(50).await;
+    let fleet = Fleet::open(50).await;
     let took = fleet.formed_in;
     eprintln!("50 peers in {took:?}");
     assert!(took < Duration::from_secs(15), "50 peers took {took:?}");

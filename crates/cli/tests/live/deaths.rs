@@ -186,7 +186,8 @@ async fn a_restarted_peer_with_its_data_still_knows_its_votes() {
 
 #[tokio::test]
 async fn peers_that_come_back_without_data_abstain_and_nobody_gets_in_twice() {
-    let mut fleet = Fleet::start(5, Manner { durable: true, ..Manner::default() }).await;
+    let mut fleet =
+        Fleet::start(5, Manner { durable: true, open: true, ..Manner::default() }).await;
     let name = "/deaths/amnesia";
     let holder = fleet.peers[0].client().await;
     let guard = holder.lock(name).ttl(Duration::from_secs(10)).acquire().await.expect("gets in");

@@ -1,13 +1,14 @@
 //! Real peers: processes of the real binary on loopback, each with its own socket and data.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sigmalock::Client;
+use sigmalock::report::PeerStatus;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// A directory of its own that goes when the test does.
@@ -39,6 +40,8 @@ impl Drop for Scratch {
 pub(crate) struct Manner {
     /// Whether they keep their votes on disk.
     pub(crate) durable: bool,
+    /// Whether they go by whom they see, instead of voting on who is in.
+    pub(crate) open: bool,
     /// Further flags for all of them, each with its value.
     pub(crate) arguments: Vec<String>,
 }
@@ -55,6 +58,12 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+    /// Runs `sigmalock WORDS… --api …` against it.
+    pub(crate) fn ask(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+        command.args(words).arg("--api").arg(format!("unix:{}", self.socket.display()));
+        command.stdin(Stdio::null()).output().expect("the binary starts")
     }
     pub(crate) fn address(&self) -> &str {
         &self.address
@@ -97,6 +106,7 @@ pub(crate) struct Fleet {
     scratch: Scratch,
     manner: Manner,
     started: usize,
+    pub(crate) begin: Instant,
     /// How long it took until all had found each other.
     pub(crate) formed_in: Duration,
     pub(crate) peers: Vec<Peer>,
@@ -105,17 +115,22 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// So many peers that all know each other.
     pub(crate) async fn start(size: usize, manner: Manner) -> Self {
-        let _turn = Arc::clone(&TURN).lock_owned().await;
-        let (scratch, peers) = (Scratch::new(), Vec::with_capacity(size));
-        let (begin, formed_in) = (Instant::now(), Duration::ZERO);
-        let mut fleet = Self { _turn, scratch, manner, started: 0, formed_in, peers };
+        let mut fleet = Self::nobody(manner).await;
         for _ in 0..size {
             fleet.join(&[]).await;
         }
         fleet.converged(Duration::from_secs(20)).await;
-        fleet.formed_in = begin.elapsed();
+        fleet.formed_in = fleet.begin.elapsed();
         fleet.ready(Duration::from_secs(10)).await;
         fleet
+    }
+
+    /// No peers yet.
+    pub(crate) async fn nobody(manner: Manner) -> Self {
+        let _turn = Arc::clone(&TURN).lock_owned().await;
+        let (scratch, peers) = (Scratch::new(), Vec::new());
+        let (begin, formed_in) = (Instant::now(), Duration::ZERO);
+        Self { _turn, scratch, manner, started: 0, begin, formed_in, peers }
     }
 
     /// Waits until those who have just joined vote: locks spread over all of them can be had.
@@ -132,9 +147,14 @@ impl Fleet {
         assert!(probes.join_all().await.into_iter().all(|ready| ready), "the fleet does not vote");
     }
 
-    /// Ephemeral peers.
+    /// Ephemeral peers that agree on who is in.
     pub(crate) async fn of(size: usize) -> Self {
         Self::start(size, Manner::default()).await
+    }
+
+    /// Ephemeral peers with open membership.
+    pub(crate) async fn open(size: usize) -> Self {
+        Self::start(size, Manner { open: true, ..Manner::default() }).await
     }
 
     pub(crate) fn scratch(&self) -> &Path {
@@ -174,9 +194,14 @@ impl Fleet {
 
     /// Starts a peer that has ended again, with its data if it kept any.
     pub(crate) async fn restart(&mut self, peer: Peer) -> usize {
+        self.restart_with(peer, &[]).await
+    }
+
+    /// The same, with these flags.
+    pub(crate) async fn restart_with(&mut self, peer: Peer, extra: &[&str]) -> usize {
         let number = self.started;
         self.started += 1;
-        let peer = self.spawn(number, peer.data.clone(), peer.socket.clone(), &[]).await;
+        let peer = self.spawn(number, peer.data.clone(), peer.socket.clone(), extra).await;
         self.peers.push(peer);
         self.peers.len() - 1
     }
@@ -184,16 +209,22 @@ impl Fleet {
     async fn spawn(&self, number: usize, data: PathBuf, socket: PathBuf, extra: &[&str]) -> Peer {
         let log = self.scratch.path().join(format!("{number}.log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
-        command.args(["node", "--listen", "127.0.0.1:0", "--api", "none", "--socket"]).arg(&socket);
+        command.args(["node", "--api", "none", "--socket"]).arg(&socket);
+        if !extra.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         if self.manner.durable {
             command.arg("--data").arg(&data);
         } else {
             command.arg("--ephemeral");
         }
-        if let Some(contact) = self.peers.first() {
-            command.args(["--join", contact.address()]);
-        } else {
-            command.arg("--found");
+        if self.manner.open && !extra.contains(&"--membership") {
+            command.args(["--membership", "open"]);
+        }
+        match self.peers.first() {
+            _ if extra.iter().any(|word| ["--found", "--join"].contains(word)) => {}
+            Some(contact) => drop(command.args(["--join", contact.address()])),
+            None => drop(command.arg("--found")),
         }
         // What is said of one peer replaces what is said of all.
         for flag in
@@ -259,13 +290,37 @@ impl Fleet {
         }
     }
 
+    /// Waits until every peer knows a view of so many members and can grant locks in it. Returns the view.
+    pub(crate) async fn agrees_on(&self, members: usize, within: Duration) -> u64 {
+        let begin = Instant::now();
+        loop {
+            let mut statuses = Vec::new();
+            for peer in &self.peers {
+                statuses.push(peer.client().await.status().await.expect("it has a status"));
+            }
+            let view = statuses[0].view;
+            let agree =
+                |s: &PeerStatus| s.can_grant && s.view == view && s.members as usize == members;
+            if statuses.iter().all(agree) {
+                return view;
+            }
+            let words = |s: &PeerStatus| {
+                format!("{}: view {} of {}, {}", s.peer, s.view, s.members, s.why_not)
+            };
+            let said: Vec<String> = statuses.iter().map(words).collect();
+            assert!(begin.elapsed() < within, "no view of {members}:\n{}", said.join("\n"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until every peer sees all the others.
     pub(crate) async fn converged(&self, within: Duration) {
         let begin = Instant::now();
         for peer in &self.peers {
             let client = peer.client().await;
             loop {
-                let up = client.peers().await.map_or(0, |peers| peers.len());
+                let peers = client.peers().await.unwrap_or_default();
+                let up = peers.iter().filter(|peer| peer.connected).count();
                 if up >= self.peers.len() {
                     break;
                 }

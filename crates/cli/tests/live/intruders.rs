@@ -60,9 +60,20 @@ async fn who_has_another_key_or_none_is_refused_and_both_sides_say_why() {
 
 #[tokio::test]
 async fn who_counts_other_votes_is_refused_and_both_sides_say_why() {
-    let mut fleet = Fleet::of(2).await;
+    let mut fleet = Fleet::open(2).await;
     refused(&mut fleet, &["--replicas", "5", "--quorum", "3"], "5").await;
     refused(&mut fleet, &["--lease-max", "7s"], "7 s").await;
+}
+
+#[tokio::test]
+async fn open_and_agreed_membership_refuse_each_other_and_both_sides_say_why() {
+    let words = "the kinds of membership differ";
+    let mut fleet = Fleet::of(2).await;
+    refused(&mut fleet, &["--membership", "open"], words).await;
+    goes_on(&fleet, "/intruders/membership").await;
+    drop(fleet);
+    let mut fleet = Fleet::open(2).await;
+    refused(&mut fleet, &["--membership", "agreed"], words).await;
 }
 
 /// Whether the fleet still grants locks, quickly.
@@ -139,7 +150,8 @@ async fn without_a_key_a_peer_listens_on_loopback_only_and_says_so() {
     let fleet = Fleet::of(1).await;
     assert!(log_of(&fleet.peers[0]).contains("loopback"), "{}", log_of(&fleet.peers[0]));
     let mut child = Command::new(env!("CARGO_BIN_EXE_sigmalock"))
-        .args(["node", "--ephemeral", "--listen", "0.0.0.0:0", "--api", "none", "--socket"])
+        .args(["node", "--found", "--ephemeral", "--listen", "0.0.0.0:0", "--api", "none"])
+        .arg("--socket")
         .arg(fleet.scratch().join("other.sock"))
         .stderr(Stdio::piped())
         .spawn()

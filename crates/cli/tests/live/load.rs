@@ -1,6 +1,7 @@
 //! Workers that want the same locks, over all peers of a fleet.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,9 @@ use tokio::task::JoinHandle;
 
 use crate::fleet::Peer;
 use crate::witness::Witness;
+
+/// How often those who wait are looked at.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// Workers under way.
 pub(crate) struct Load {
@@ -78,12 +82,20 @@ async fn work(
     while !stop.load(Ordering::Relaxed) {
         turn += 1;
         let begin = Instant::now();
-        let Ok(guard) = client.lock(&name).ttl(Duration::from_secs(3)).acquire().await else {
+        let mut acquire = pin!(client.lock(&name).ttl(Duration::from_secs(3)).acquire());
+        let acquired = loop {
+            // Who is stuck has waited, too.
+            let acquired = tokio::time::timeout(GLANCE, &mut acquire).await;
+            let waited = begin.elapsed().as_millis() as u64;
+            shared.longest_wait_ms.fetch_max(waited, Ordering::Relaxed);
+            if let Ok(acquired) = acquired {
+                break acquired;
+            }
+        };
+        let Ok(guard) = acquired else {
             // Its peer is gone.
             return;
         };
-        let waited = begin.elapsed().as_millis() as u64;
-        shared.longest_wait_ms.fetch_max(waited, Ordering::Relaxed);
         if guard.is_lost() {
             continue;
         }

@@ -3,9 +3,11 @@
 //! Each test starts its own fleet of processes of the real binary and ends them. An outside [`witness`]
 //! watches who is inside.
 
+mod agreed;
 mod crowds;
 mod deaths;
 mod fleet;
+mod growth;
 mod intruders;
 mod lan;
 mod load;

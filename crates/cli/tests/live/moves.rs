@@ -23,6 +23,9 @@ async fn twenty_peers_exclude_each_other() {
 
 async fn exclude_each_other(size: usize) {
     let fleet = Fleet::of(size).await;
+    // The tenth waits for a lease before it votes, and the others for it.
+    fleet.agrees_on(size, Duration::from_secs(30)).await;
+    eprintln!("{size} members after {:?}", fleet.begin.elapsed());
     let witness = Witness::default();
     let mut load = Load::new(&witness);
     for peer in &fleet.peers {
@@ -37,7 +40,7 @@ async fn exclude_each_other(size: usize) {
 
 #[tokio::test]
 async fn joins_and_clean_leaves_under_load_lose_no_vote() {
-    let mut fleet = Fleet::of(3).await;
+    let mut fleet = Fleet::open(3).await;
     let witness = Witness::default();
     let mut load = Load::new(&witness);
     for peer in &fleet.peers {

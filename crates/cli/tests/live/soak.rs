@@ -19,7 +19,7 @@ const QUEUE: Duration = Duration::from_secs(10);
 async fn nine_peers_under_load_with_kills_and_joins() {
     let seconds = std::env::var("SIGMALOCK_SOAK_SECONDS").ok().and_then(|s| s.parse().ok());
     let length = Duration::from_secs(seconds.unwrap_or(25));
-    let mut fleet = Fleet::of(PEERS).await;
+    let mut fleet = Fleet::open(PEERS).await;
     let witness = Witness::default();
     let mut load = Load::new(&witness);
     for peer in &fleet.peers {

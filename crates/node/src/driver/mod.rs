@@ -15,6 +15,7 @@ mod calls;
 mod counters;
 mod leaving;
 mod lookups;
+mod membership;
 mod network;
 mod operator;
 mod output;
@@ -44,6 +45,7 @@ use self::around::Around;
 use self::calls::{Calls, Verdict};
 use self::counters::Counters;
 use self::lookups::LookUps;
+use self::membership::Outlook;
 use self::operator::Errand;
 use self::output::{Output, Seen, World};
 use self::peers::Peers;
@@ -69,18 +71,20 @@ pub(crate) trait Driven:
     Protocol<
         Request = LockRequest,
         Reply = LockReply,
-        Message: Serialize + DeserializeOwned + Send,
-        Timer: Send,
-        DurableKey: Serialize + DeserializeOwned + Send,
-        Durable: Serialize + DeserializeOwned + Send,
-        Note: Send,
+        Message: Serialize + DeserializeOwned + Send + Sync,
+        Timer: Send + Sync,
+        DurableKey: Serialize + DeserializeOwned + Send + Sync,
+        Durable: Serialize + DeserializeOwned + Send + Sync,
+        Note: Send + Sync,
     > + Inspect
     + Send
+    + Sync
     + 'static
 {
     /// How many replicas it hosts and remembers.
     fn hosted(&self) -> usize;
-    /// Whether there is nothing left that a leaving peer would have to hand over.
+    /// Whether a leaving peer may go: nothing is left that it would have to hand over, and where peers agree
+    /// on who is in, it is out.
     fn has_handed_over(&self) -> bool;
 }
 
@@ -104,8 +108,11 @@ pub(crate) struct Setup<P: Protocol> {
     pub(crate) birth: Birth<P>,
     pub(crate) seed: u64,
     pub(crate) store: Option<Store>,
-    pub(crate) n: usize,
+    /// With open membership: replicas of a name, and votes that hold it.
+    pub(crate) votes: (usize, usize),
     pub(crate) lease_max: Span,
+    /// Where this peer was told to look for others: the end of a sentence.
+    pub(crate) looks_at: String,
     pub(crate) mesh_max: usize,
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) transport: mpsc::Sender<Command>,
@@ -137,7 +144,8 @@ pub(crate) struct Driver<P: Protocol> {
     output: Output,
     counters: Counters,
     overfull: Vec<u64>,
-    n: usize,
+    votes: (usize, usize),
+    outlook: Outlook,
     lease_max: Span,
     events: mpsc::Receiver<Event>,
     transport: mpsc::Sender<Command>,
@@ -175,7 +183,8 @@ impl<P: Driven> Driver<P> {
             output: Output::new(setup.store),
             counters: Counters::default(),
             overfull: Vec::new(),
-            n: setup.n,
+            votes: setup.votes,
+            outlook: Outlook::new(setup.looks_at),
             lease_max: setup.lease_max,
             events: setup.events,
             transport: setup.transport,
@@ -285,12 +294,14 @@ impl<P: Driven> Driver<P> {
         }
         self.hear_self();
         for (id, wish) in std::mem::take(&mut self.found) {
-            let hosts = self.hosts(&wish.name).into_iter().flatten().collect();
+            let hosts = self.hosts(&wish.name);
+            let hosts = hosts.seats.into_iter().filter_map(|(_, host)| host).collect();
             self.lookups.found(&wish.name, hosts);
             self.ask_for(id, wish);
             self.hear_self();
         }
         self.calls.prune(self.now);
+        self.look_at_view();
         if self.now.since(self.ticked) >= TICK {
             self.ticked = self.now;
             self.around.placement.tick(self.now);
@@ -377,7 +388,8 @@ impl<P: Driven> Driver<P> {
             Local::Open { session, label, replies } => self.calls.open(session, label, replies),
             Local::Acquire { session, call, wish } => match self.calls.begin(session, call) {
                 Ok(id) => {
-                    match self.lookups.begin(id, wish, self.n, self.peers.len(), &self.transport) {
+                    let n = self.votes.0;
+                    match self.lookups.begin(id, wish, n, self.peers.len(), &self.transport) {
                         Some(wish) => self.ask_for(id, wish),
                         None => return,
                     }

@@ -1,26 +1,32 @@
 //! What operators ask of a driver, here or from another peer.
 
-use sigmalock_core::{
-    CallId, Input, LockReply, LockRequest, Name, PeerId, ReplicaId, ReplicaReport,
-};
+use sigmalock_core::{CallId, Input, LockReply, LockRequest, Name, PeerId, ReplicaReport};
 use tokio::sync::oneshot;
 
 use super::output::Seen;
-use super::{Driven, Driver};
+use super::{Driven, Driver, membership};
 use crate::control::{
     Answer, LABEL_LEN_MAX, LocalAnswer, NAMES_PER_ANSWER_MAX, NAMES_SCANNED_MAX, NameEntry,
     NamesAnswer, QUERIES_MAX, Query, Question, Reply,
 };
 use crate::handle::Local;
 use crate::link::Role;
-use crate::report::{CounterReport, PeerReport, StatusReport, duration};
+use crate::report::{CounterReport, ForgetError, StatusReport, duration};
 use crate::wire::Kind;
 
-/// An eviction, and who wants to know what became of it.
+/// An operator's wish, mostly an eviction, and who wants to know what became of it.
 #[derive(Debug)]
 pub(crate) enum Errand {
     Here(oneshot::Sender<Answer>),
-    For { peer: PeerId, id: u64 },
+    For {
+        peer: PeerId,
+        id: u64,
+    },
+    /// A member that is to be forgotten.
+    Forget {
+        peer: PeerId,
+        done: oneshot::Sender<Result<(), ForgetError>>,
+    },
 }
 
 impl<P: Driven> Driver<P> {
@@ -42,14 +48,9 @@ impl<P: Driven> Driver<P> {
             Local::Status(done) => {
                 let _ = done.send(self.status());
             }
+            Local::Forget { peer, done } => self.forget(peer, done),
             _ => {}
         }
-    }
-
-    /// The hosts of a name's replicas, in order.
-    pub(super) fn hosts(&self, name: &Name) -> Vec<Option<PeerId>> {
-        let replica = |index| ReplicaId { name: name.clone(), index };
-        (0..self.n as u16).map(|index| self.around.placement.host_of(&replica(index))).collect()
     }
 
     fn query(&mut self, peer: PeerId, question: Question, done: oneshot::Sender<Answer>) {
@@ -110,9 +111,13 @@ impl<P: Driven> Driver<P> {
     }
 
     fn evict(&mut self, name: Name, errand: Errand) {
+        self.wish(errand, LockRequest::Evict { name });
+    }
+
+    pub(super) fn wish(&mut self, errand: Errand, request: LockRequest) {
         let id = self.calls.next_call();
         self.errands.insert(id, errand);
-        self.feed(Input::Request { id, request: LockRequest::Evict { name } });
+        self.feed(Input::Request { id, request });
     }
 
     pub(super) fn run_errand(&mut self, errand: Errand, reply: LockReply) {
@@ -120,6 +125,13 @@ impl<P: Driven> Driver<P> {
         match errand {
             Errand::Here(done) => self.output.see(Seen::Answer(done, answer)),
             Errand::For { peer, id } => self.reply(peer, id, answer),
+            Errand::Forget { peer, done } => {
+                let forgotten = match reply {
+                    LockReply::Released => Ok(()),
+                    _ => Err(ForgetError::NotAMember(peer)),
+                };
+                self.output.see(Seen::Forgotten(done, forgotten));
+            }
         }
     }
 
@@ -184,31 +196,23 @@ impl<P: Driven> Driver<P> {
         }
     }
 
-    fn peer_reports(&self) -> Vec<PeerReport> {
-        let report = |info: &crate::link::PeerInfo, since, is_self| PeerReport {
-            peer: info.peer,
-            network: info.network.to_string(),
-            incarnation: info.incarnation,
-            addresses: info.addresses.iter().map(ToString::to_string).collect(),
-            role: info.role,
-            up_for: duration(self.now.since(since)),
-            is_self,
-        };
-        let me = report(&self.me, self.born, true);
-        let others = self.peers.iter().map(|(_, peer)| report(&peer.info, peer.since, false));
-        std::iter::once(me).chain(others).collect()
-    }
-
     fn status(&self) -> StatusReport {
         let (sessions, held, waiting) = self.calls.counts();
         let others = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host).count();
         let hosts_up = others + usize::from(self.me.role == Role::Host);
-        let why_not = self.why_not(hosts_up);
+        let view = self.protocol.view(self.now);
+        let why_not = match &view {
+            Some(view) => self.why_not_agreed(view),
+            None => self.why_not_open(hosts_up),
+        };
+        let (n, m) = self.votes_in(view.as_ref());
         StatusReport {
             peer: self.me.peer,
             role: self.me.role,
             can_grant: why_not.is_none(),
             why_not,
+            advice: view.as_ref().map(membership::advice).unwrap_or_default(),
+            view,
             peers_up: self.peers.len() + 1,
             hosts_up,
             table_len: 0,
@@ -221,38 +225,12 @@ impl<P: Driven> Driver<P> {
             data: None,
             uptime: duration(self.now.since(self.born)),
             swarm: None,
-            n: self.n,
-            m: 0,
+            n,
+            m,
             lease_max: duration(self.lease_max),
             listening: Vec::new(),
             refusals: Vec::new(),
             counters: self.counter_report(),
-        }
-    }
-
-    /// Why this peer cannot get anybody a lock, if so.
-    fn why_not(&self, hosts_up: usize) -> Option<String> {
-        let abstains = self.abstains_until.since(self.now);
-        if self.leaving_since.is_some() {
-            Some("this peer is leaving the swarm".into())
-        } else if hosts_up == 0 {
-            Some("this peer is a client only, and no host can be reached".into())
-        } else if self.me.role == Role::Host && !self.around.placement.may_vote() {
-            Some(
-                "this peer sees half of the peers of the last hour, or fewer: it may be cut off from \
-                 the others, and so does not vote"
-                    .into(),
-            )
-        } else if hosts_up == 1
-            && self.me.role == Role::Host
-            && abstains > sigmalock_core::Span::ZERO
-        {
-            Some(format!(
-                "this peer has lost its memory and is alone: it votes in {abstains}, when all votes \
-                 that it may have forgotten have run out"
-            ))
-        } else {
-            None
         }
     }
 

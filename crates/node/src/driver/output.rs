@@ -19,6 +19,7 @@ use super::calls::{Addressee, Calls};
 use super::counters::Counters;
 use super::peers::{Letter, Peers};
 use crate::control::Answer;
+use crate::report::ForgetError;
 use crate::store::{Batch, Store};
 
 /// So long may records that nothing waits for stay off the disk.
@@ -31,6 +32,8 @@ pub(crate) enum Seen {
     Reply(Addressee, LockReply),
     /// The answer to an operator.
     Answer(oneshot::Sender<Answer>, Answer),
+    /// The answer to an operator who wants a member forgotten.
+    Forgotten(oneshot::Sender<Result<(), ForgetError>>, Result<(), ForgetError>),
 }
 
 /// The outward side of a driver.
@@ -188,6 +191,9 @@ impl World<'_> {
                     if !self.calls.deliver(addressee, reply) {
                         self.overfull.push(addressee.session());
                     }
+                }
+                Seen::Forgotten(done, forgotten) => {
+                    let _ = done.send(forgotten);
                 }
                 Seen::Answer(done, answer) => {
                     let _ = done.send(answer);

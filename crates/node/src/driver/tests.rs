@@ -118,6 +118,7 @@ fn info(peer: PeerId) -> PeerInfo {
         role: Role::Host,
         incarnation: Incarnation(1),
         addresses: Vec::new(),
+        origin: 0,
     }
 }
 
@@ -126,7 +127,7 @@ impl Stage {
         let (event_sender, events) = mpsc::channel(64);
         let (transport, commands) = mpsc::channel(64);
         let lease_max = Span::from_secs(15);
-        let facts = Facts { me: ME, n: 3, m: 2, lease_max, data: None, swarm: None };
+        let facts = Facts { me: ME, lease_max, data: None, swarm: None };
         let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),
@@ -136,8 +137,9 @@ impl Stage {
             birth: Birth::First,
             seed: 1,
             store,
-            n: 3,
+            votes: (3, 2),
             lease_max,
+            looks_at: String::new(),
             mesh_max: 8,
             events,
             transport,

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
 
+use crate::config::Membership;
+
 /// The version of what is in the directory.
-const FORMAT: u16 = 2;
+const FORMAT: u16 = 3;
 
 /// What a data directory belongs to. Votes given under one charter mean nothing under another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,12 +22,19 @@ pub(crate) struct Charter {
 }
 
 impl Charter {
+    /// With open membership.
     pub(crate) fn open(
         peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
     ) -> Self {
         let (n, m) = (quorum.n() as u64, quorum.m() as u64);
-        let membership = "open".into();
+        let membership = Membership::Open.to_string();
         Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant }
+    }
+
+    /// With agreed membership, where the view says how many vote.
+    pub(crate) fn agreed(peer: PeerId, lease_max: Span, tokens_per_grant: u64) -> Self {
+        let membership = Membership::Agreed.to_string();
+        Self { format: FORMAT, peer, membership, n: 0, m: 0, lease_max, tokens_per_grant }
     }
 
     /// Why a directory with this charter cannot be used under that one.
@@ -36,7 +45,12 @@ impl Charter {
         if self.format != wanted.format {
             differ("format", &self.format, &wanted.format)
         } else if self.membership != wanted.membership {
-            differ("membership", &self.membership, &wanted.membership)
+            let (has, wants) = (&self.membership, &wanted.membership);
+            Some(format!(
+                "it belongs to a swarm with {has} membership, and this peer is to run with {wants}; a \
+                 swarm cannot be moved from one to the other: say --membership {has}, or give this \
+                 peer another directory"
+            ))
         } else if (self.n, self.m) != (wanted.n, wanted.m) {
             let show = |c: &Self| format!("{} of {}", c.m, c.n);
             differ("a quorum of", &show(self), &show(wanted))

@@ -18,6 +18,7 @@ impl Hub {
     pub(super) fn on_command(&mut self, command: Command) {
         match command {
             Command::LookUp { place, done } => self.look_up(place, done),
+            Command::Meet { peer, address } => self.learn(peer, vec![address]),
             Command::Reset => {
                 for live in self.contacts.values().filter_map(|contact| contact.live.as_ref()) {
                     let _ = live.orders.try_send(Order::End(Parting::Silent));

@@ -117,11 +117,13 @@ impl Contact {
         self.live.is_some() || self.dialing || redial
     }
 
-    /// Adds an address, unless there are enough.
-    pub(crate) fn learn(&mut self, address: Multiaddr) {
-        if self.addresses.len() < ADDRESSES_MAX && !self.addresses.contains(&address) {
+    /// Adds an address, unless there are enough. Whether it was not known.
+    pub(crate) fn learn(&mut self, address: Multiaddr) -> bool {
+        let is_new = self.addresses.len() < ADDRESSES_MAX && !self.addresses.contains(&address);
+        if is_new {
             self.addresses.push(address);
         }
+        is_new
     }
 
     /// Not to be dialed, because of a refusal that is not long ago.

@@ -25,7 +25,7 @@ use super::session::{Note, Order};
 use super::streams::Purpose;
 use super::swarm::Behaviour;
 use crate::config::{Config, Weather};
-use crate::link::{Command, Event, Role};
+use crate::link::{Command, Event, PeerInfo, Role};
 
 /// Notes of sessions that may wait for the hub.
 const NOTES_MAX: usize = 256;
@@ -302,11 +302,13 @@ impl Hub {
             return;
         }
         let Some(contact) = self.contact(network) else { return };
+        let mut news = contact.redial.is_none();
         for address in addresses {
-            contact.learn(address);
+            // A peer that has moved is not looked for with the patience that it is owed where it was.
+            news |= contact.learn(address);
         }
         let busy = contact.live.is_some() || contact.dialing || !contact.connections.is_empty();
-        if !busy && contact.redial.is_none() && !contact.is_refused() {
+        if !busy && news && !contact.is_refused() {
             contact.redial = Some(Redial::within(Duration::ZERO));
         }
     }
@@ -355,6 +357,19 @@ impl Hub {
             .map(|(_, info)| Record::new(info, far))
             .collect();
         frame_of(&records)
+    }
+
+    /// Newcomers look for hosts. Clients hear of them here, for they have nothing to offer that anybody would
+    /// look for.
+    pub(super) fn tell_clients_of(&self, info: &PeerInfo) {
+        let live = self.contacts.values().filter_map(|contact| contact.live.as_ref());
+        let clients = live.filter(|live| live.info.role == Role::ClientOnly);
+        for client in clients.filter(|client| client.info.network != info.network) {
+            if !reachable(&info.addresses, client.far).is_empty() {
+                let frame = frame_of(&[Record::new(info, client.far)]);
+                let _ = client.orders.try_send(Order::Send(frame));
+            }
+        }
     }
 
     /// Tells one peer of all others again, in case that it missed some.

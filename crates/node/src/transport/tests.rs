@@ -5,6 +5,7 @@ mod handshakes;
 mod measure;
 mod mesh;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use libp2p::Multiaddr;
@@ -15,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::{Settings, start};
-use crate::config::Config;
+use crate::config::{Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
@@ -33,6 +34,9 @@ pub(super) fn config(join: Vec<Multiaddr>) -> Config {
         relay: false,
         mesh_max: 128,
         weather: None,
+        membership: Membership::Open,
+        founds: false,
+        dead_after: Span::from_secs(30),
     }
 }
 
@@ -54,7 +58,9 @@ impl Peer {
 
     pub(super) async fn start_as(config: &Config, identity: &Identity) -> Self {
         let incarnation = new_incarnation().unwrap();
-        let started = start(Settings { config, identity, incarnation }).await.unwrap();
+        let started = start(Settings { config, identity, incarnation, origin: &Arc::default() })
+            .await
+            .unwrap();
         let super::Started { commands, events, me } = started;
         Self { commands, events, me, up: vec![], down: vec![] }
     }

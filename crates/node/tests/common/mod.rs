@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span, Token};
-use sigmalock_node::{Config, Node, Role, Session};
+use sigmalock_node::{Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::timeout;
 
@@ -24,6 +24,9 @@ pub(crate) fn alone() -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
+        membership: Membership::Open,
+        founds: false,
+        dead_after: Span::from_secs(30),
     }
 }
 

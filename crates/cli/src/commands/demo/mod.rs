@@ -79,7 +79,8 @@ impl Demo {
 
     async fn perform(&self) -> anyhow::Result<Verdict> {
         let mut signals = Signals::new(&ENDING)?;
-        let kind = Kind { durable: false, lease_max: Some(LEASE_MAX) };
+        // With their votes on disk they come back as who they were.
+        let kind = Kind { durable: true, lease_max: Some(LEASE_MAX) };
         let swarm = tokio::select! {
             swarm = Swarm::start(self.peers, kind) => swarm?,
             _ = signals.next() => return Ok(Verdict::Holds),
@@ -232,7 +233,7 @@ impl Show {
                 Ok(Err(error)) => format!("peer {}: {error:#}", number(peer)),
                 Ok(Ok(())) => {
                     self.stage.board().peer_is(peer, true);
-                    format!("peer {} is back, with no memory of its former life", number(peer))
+                    format!("peer {} is back, and knows its votes", number(peer))
                 }
             };
             self.stage.board().tell(words);

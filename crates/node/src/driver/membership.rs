@@ -1,0 +1,253 @@
+//! Who is in and who hosts what, where peers agree on that and where they do not; in words, too.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
+use tokio::sync::oneshot;
+
+use super::operator::Errand;
+use super::{Driven, Driver};
+use crate::handle::Hosts;
+use crate::link::{PeerInfo, Role};
+use crate::report::{ForgetError, PeerReport, Place, duration};
+
+/// How often a driver looks whether the view has changed.
+const LOOK_EVERY: Span = Span::from_millis(100);
+/// So many peers are named in a sentence.
+const NAMED_MAX: usize = 3;
+
+/// What a driver knows of the members beside what the protocol does.
+#[derive(Debug)]
+pub(crate) struct Outlook {
+    looked: LocalTime,
+    /// The view that was last spoken of.
+    view: u64,
+    /// Members that this peer has met, so that people can tell who is missing.
+    met: BTreeMap<PeerId, PeerInfo>,
+    /// Where this peer was told to look for others, in words.
+    looks_at: String,
+}
+
+impl Outlook {
+    pub(crate) const fn new(looks_at: String) -> Self {
+        Self { looked: LocalTime::MIN, view: 0, met: BTreeMap::new(), looks_at }
+    }
+}
+
+/// What whoever runs such a swarm should know.
+pub(super) fn advice(view: &ViewReport) -> Vec<String> {
+    let two = (view.members.len() == 2)
+        .then(|| "two peers cannot survive the crash of one: start a third".to_owned());
+    let strangers = (!view.strangers.is_empty()).then(|| {
+        let strangers = named(&view.strangers);
+        format!("of another swarm, founded elsewhere, and of no use here: {strangers}")
+    });
+    two.into_iter().chain(strangers).collect()
+}
+
+impl<P: Driven> Driver<P> {
+    /// Who votes on a name.
+    pub(super) fn hosts(&self, name: &Name) -> Hosts {
+        if let Some(view) = self.protocol.view(self.now) {
+            let seats = self.protocol.seats(name);
+            let seats = seats.into_iter().map(|(index, host)| (index, Some(host))).collect();
+            return Hosts { votes: self.votes_in(Some(&view)), seats };
+        }
+        let replica = |index| ReplicaId { name: name.clone(), index };
+        let seat = |index| (index, self.around.placement.host_of(&replica(index)));
+        Hosts { votes: self.votes, seats: (0..self.votes.0 as u16).map(seat).collect() }
+    }
+
+    /// How many vote on a name, and how many votes hold it. Without a view, nobody is known to.
+    pub(super) fn votes_in(&self, view: Option<&ViewReport>) -> (usize, usize) {
+        match view {
+            None => self.votes,
+            Some(view) if view.number == 0 => (0, 0),
+            Some(view) => (view.votes.0.into(), view.votes.1.into()),
+        }
+    }
+
+    /// Notes, and tells the log, how the membership changes.
+    pub(super) fn look_at_view(&mut self) {
+        if self.now.since(self.outlook.looked) < LOOK_EVERY {
+            return;
+        }
+        self.outlook.looked = self.now;
+        let Some(view) = self.protocol.view(self.now) else { return };
+        let is_in = |peer: PeerId| view.members.iter().any(|member| member.peer == peer);
+        self.outlook.met.retain(|peer, _| is_in(*peer));
+        for (peer, connected) in self.peers.iter().filter(|(peer, _)| is_in(**peer)) {
+            self.outlook.met.entry(*peer).or_insert_with(|| connected.info.clone());
+        }
+        if view.number != self.outlook.view {
+            self.outlook.view = view.number;
+            let members: Vec<String> = view.members.iter().map(|m| m.peer.to_string()).collect();
+            tracing::info!("view {}: {}", view.number, members.join(", "));
+            for advice in advice(&view).iter().filter(|_| is_in(self.me.peer)) {
+                tracing::warn!("{advice}");
+            }
+        }
+    }
+
+    /// Goes on without a member, if that makes any sense.
+    pub(super) fn forget(&mut self, peer: PeerId, done: oneshot::Sender<Result<(), ForgetError>>) {
+        match self.objection(peer) {
+            Some(objection) => {
+                let _ = done.send(Err(objection));
+            }
+            None => self.wish(Errand::Forget { peer, done }, LockRequest::Forget { peer }),
+        }
+    }
+
+    fn objection(&self, peer: PeerId) -> Option<ForgetError> {
+        let Some(view) = self.protocol.view(self.now) else { return Some(ForgetError::Open) };
+        let me = self.me.peer;
+        let is_up = |member: PeerId| member == me || self.peers.session(member).is_some();
+        let members = view.members.len();
+        let up = view.members.iter().filter(|member| is_up(member.peer)).count();
+        if matches!(view.standing, Standing::Outside | Standing::Lost) {
+            Some(ForgetError::Outside)
+        } else if peer == me {
+            Some(ForgetError::Itself(peer))
+        } else if !view.members.iter().any(|member| member.peer == peer) {
+            Some(ForgetError::NotAMember(peer))
+        } else if is_up(peer) {
+            Some(ForgetError::Connected(peer))
+        } else if 2 * up > members {
+            Some(ForgetError::NotNeeded { peer, up, members })
+        } else {
+            None
+        }
+    }
+
+    /// This peer, those it has sessions with, and members that it does not reach.
+    pub(super) fn peer_reports(&self) -> Vec<PeerReport> {
+        let view = self.protocol.view(self.now);
+        let place = |peer: PeerId| {
+            let view = view.as_ref()?;
+            let member = view.members.iter().find(|member| member.peer == peer);
+            let silent_for = member.and_then(|member| member.silent_for).map(duration);
+            let since = member.map(|member| member.since);
+            Some(Place { view: view.number, since, silent_for })
+        };
+        let report = |peer, info: Option<&PeerInfo>, since: Option<LocalTime>| PeerReport {
+            peer,
+            network: info.map(|info| info.network.to_string()).unwrap_or_default(),
+            incarnation: info.map(|info| info.incarnation),
+            addresses: info.iter().flat_map(|i| &i.addresses).map(ToString::to_string).collect(),
+            role: info.map_or(Role::Host, |info| info.role),
+            up_for: since.map(|since| duration(self.now.since(since))),
+            is_self: peer == self.me.peer,
+            place: place(peer),
+        };
+        let mut reports = vec![report(self.me.peer, Some(&self.me), Some(self.born))];
+        let others = self.peers.iter();
+        reports.extend(others.map(|(id, peer)| report(*id, Some(&peer.info), Some(peer.since))));
+        let members = view.iter().flat_map(|view| &view.members).map(|member| member.peer);
+        let away = |peer: &PeerId| *peer != self.me.peer && self.peers.session(*peer).is_none();
+        let met = &self.outlook.met;
+        reports.extend(members.filter(away).map(|peer| report(peer, met.get(&peer), None)));
+        reports
+    }
+
+    /// Why this peer cannot get anybody a lock, if so; where nobody agrees on who is in.
+    pub(super) fn why_not_open(&self, hosts_up: usize) -> Option<String> {
+        let abstains = self.abstains_until.since(self.now);
+        if self.leaving_since.is_some() {
+            Some("this peer is leaving the swarm".into())
+        } else if hosts_up == 0 {
+            Some("this peer is a client only, and no host can be reached".into())
+        } else if self.me.role == Role::Host && !self.around.placement.may_vote() {
+            Some(
+                "this peer sees half of the peers of the last hour, or fewer: it may be cut off from \
+                 the others, and so does not vote"
+                    .into(),
+            )
+        } else if hosts_up == 1 && self.me.role == Role::Host && abstains > Span::ZERO {
+            Some(format!(
+                "this peer has lost its memory and is alone: it votes in {abstains}, when all votes \
+                 that it may have forgotten have run out"
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// The same where they do.
+    pub(super) fn why_not_agreed(&self, view: &ViewReport) -> Option<String> {
+        if self.leaving_since.is_some() {
+            return Some("this peer is leaving the swarm".into());
+        }
+        let members = view.members.len();
+        let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
+        match view.standing {
+            Standing::Voting => None,
+            Standing::Outside if self.me.role == Role::ClientOnly && view.number > 0 => {
+                let needed = members / 2 + 1;
+                (up < needed).then(|| {
+                    format!(
+                        "this peer, a client only, reaches {up} of {members} members of the swarm, and \
+                         it takes {needed}"
+                    )
+                })
+            }
+            Standing::Outside => Some(self.why_outside(view)),
+            Standing::Lost => Some(self.why_lost(view)),
+            Standing::Learning { for_at_most } => Some(format!(
+                "this peer is finding out which votes are out: it votes when it knows, at the latest in \
+                 {for_at_most}"
+            )),
+            Standing::Minority { up, needed } => Some(format!(
+                "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
+                 {needed}; if the others are gone for good, see `sigmalock forget --help`"
+            )),
+        }
+    }
+
+    fn why_outside(&self, view: &ViewReport) -> String {
+        let is_in = |peer: &PeerId| view.members.iter().any(|member| member.peer == *peer);
+        let hosts = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host);
+        let reached: Vec<PeerId> = hosts.map(|(peer, _)| *peer).collect();
+        let members: Vec<PeerId> = reached.iter().copied().filter(is_in).collect();
+        let whose = if self.me.role == Role::Host { "it waits to be added" } else { "it waits" };
+        if !members.is_empty() {
+            format!("this peer is not in the swarm: it waits to be added by {}", named(&members))
+        } else if view.number > 0 {
+            let count = view.members.len();
+            format!(
+                "this peer is not in the swarm: {whose}, and reaches none of the {count} members that \
+                 it knows of"
+            )
+        } else if !reached.is_empty() {
+            format!(
+                "this peer is in no swarm yet: {whose}, and has heard of none from {}",
+                named(&reached)
+            )
+        } else {
+            format!(
+                "this peer is in no swarm yet: {whose}, and nobody has answered{}",
+                self.outlook.looks_at
+            )
+        }
+    }
+
+    fn why_lost(&self, view: &ViewReport) -> String {
+        let words = "this peer has lost its memory: it votes for nobody until the members have removed \
+                     it and added it again";
+        let others = view.members.iter().any(|member| member.peer != self.me.peer);
+        let nobody = if others || self.peers.len() > 0 {
+            ""
+        } else {
+            "; if it was the only one, delete its data directory and found a swarm anew"
+        };
+        format!("{words}{nobody}")
+    }
+}
+
+/// Some peers in a sentence.
+fn named(peers: &[PeerId]) -> String {
+    let named: Vec<String> = peers.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+    let more = peers.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
