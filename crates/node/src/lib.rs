@@ -11,7 +11,7 @@
 //! - `store`: durable records, written in groups; what rests on them waits until they are on disk.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
-//! - [`key`], [`identity`], `acquaintances`, `clock`: small things that a peer has.
+//! - [`key`], [`identity`], `origin`, `acquaintances`, `clock`: small things that a peer has.
 
 mod acquaintances;
 pub mod clock;
@@ -24,6 +24,7 @@ pub mod key;
 mod link;
 pub mod node;
 mod operator;
+mod origin;
 pub mod report;
 mod store;
 mod transport;

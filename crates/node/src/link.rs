@@ -38,6 +38,8 @@ pub(crate) struct PeerInfo {
     pub(crate) incarnation: Incarnation,
     /// Where it can be reached.
     pub(crate) addresses: Vec<Multiaddr>,
+    /// Which swarm it belongs to; 0: none yet, or nobody founds any.
+    pub(crate) origin: u64,
 }
 
 /// How a session ended.

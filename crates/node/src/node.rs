@@ -1,6 +1,7 @@
 //! A whole peer: identity, store, transport and driver, put together and taken apart.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
@@ -16,6 +17,7 @@ use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
+use crate::origin::Origin;
 use crate::store::{Charter, OpenError, Records, Store};
 use crate::transport::{self, Settings, Started};
 
@@ -30,8 +32,8 @@ const FLIGHT_MAX: Span = Span::from_secs(10);
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data directory cannot be made.
-    #[error("the data directory {path} cannot be made: {cause}")]
+    /// The data directory cannot be made, or written to.
+    #[error("the data directory {path} cannot be made, or written to: {cause}")]
     Directory {
         /// Where.
         path: PathBuf,
@@ -101,7 +103,9 @@ impl Node {
         let past = recall(&config)?;
         let resumes = past.lived;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
-        let settings = Settings { config: &config, identity: &past.identity, incarnation };
+        let origin = past.origin(&config)?;
+        let settings =
+            Settings { config: &config, identity: &past.identity, incarnation, origin: &origin };
         let Started { commands: transport, events, me } = transport::start(settings).await?;
         let keeps = config.data.clone().filter(|_| config.membership == Membership::Agreed);
         let known = keeps.as_deref().map(acquaintances::read).unwrap_or_default();
@@ -178,6 +182,36 @@ struct Past {
     records: Option<Records>,
     /// Whether there was one.
     lived: bool,
+}
+
+impl Past {
+    /// Which swarm this peer belongs to. Who founds one draws its number.
+    fn origin(&self, config: &Config) -> Result<Arc<Origin>, StartError> {
+        let dir = config.data.as_deref();
+        if config.membership == Membership::Open {
+            return Ok(Arc::default());
+        }
+        if !config.founds || self.has_been_in() {
+            return Ok(Arc::new(Origin::recall(dir)));
+        }
+        let number = getrandom::u64().map_err(StartError::Random)?;
+        let origin = Origin::found(dir, number).map_err(|cause| {
+            let path = dir.map(Into::into).unwrap_or_default();
+            StartError::Directory { path, cause }
+        });
+        origin.map(Arc::new)
+    }
+
+    /// Whether it knows of a view, or may have known.
+    fn has_been_in(&self) -> bool {
+        let is_view = |(key, _): &(Vec<u8>, Vec<u8>)| {
+            matches!(postcard::from_bytes(key), Ok(agreed::DurableKey::View(_)))
+        };
+        match &self.records {
+            Some(records) => records.iter().any(is_view),
+            None => self.lived,
+        }
+    }
 }
 
 /// Who this peer is, and what it remembers.
@@ -266,7 +300,7 @@ impl Assembly<'_> {
             events,
             transport,
             commands,
-            commands_waiting: std::sync::Arc::clone(&handle.shared.waiting),
+            commands_waiting: Arc::clone(&handle.shared.waiting),
         };
         Ok((handle, tokio::spawn(Driver::new(setup).run())))
     }

@@ -53,7 +53,7 @@ impl Explain {
 fn explain(lock: &report::Lock, why_not: &str) -> String {
     let mut text = String::new();
     if !why_not.is_empty() {
-        let _ = writeln!(text, "This peer gets nobody any lock: {why_not}.");
+        let _ = writeln!(text, "{}. So it gets nobody a lock.", words::sentence(why_not));
     }
     holder(lock, &mut text);
     readers(lock, &mut text);
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_peer_that_cannot_grant_says_so_first() {
         let words = explain(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
-        let first = "This peer gets nobody any lock: this peer is leaving the swarm.\n";
+        let first = "This peer is leaving the swarm. So it gets nobody a lock.\n";
         assert!(words.starts_with(first), "{words}");
     }
 }

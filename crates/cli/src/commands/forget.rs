@@ -116,8 +116,8 @@ fn risk(gone: &report::Peer, peers: &[report::Peer]) -> String {
     };
     let place = gone.addresses.first().map(|at| format!(" ({at})")).unwrap_or_default();
     format!(
-        "{}{place}{silent} is one of {count} members, of whom {up} are here.\n\
-         If you forget it, those who are here go on without it, whatever it and the others say. If it, or \
+        "{}{place}{silent} is one of {count} members, {up} of which can be reached.\n\
+         If you forget it, those that can be reached go on without it, whatever it and the others say. If it, or \
          any member that it reaches, is alive somewhere, two may hold the same lock until they meet.\n\
          Do this only if it is gone for good: it will never run again with the data it has.\n",
         gone.peer

@@ -47,10 +47,12 @@ fn members(status: &PeerStatus) -> String {
     }
     let (up, members) = (status.members_up, words::count(u64::from(status.members), "member"));
     let standing = match status.standing.as_str() {
-        "client" => "this peer is a client".to_owned(),
-        "outside" => "this peer is not one".to_owned(),
-        "lost" => "this peer has lost its memory".to_owned(),
-        standing => format!("this one {standing}"),
+        "client" => "this peer is a client",
+        "outside" => "this peer is not one",
+        "lost" => "this peer has lost its memory",
+        "learning" => "this one learning",
+        "minority" => "this one in a minority",
+        _ => "this one voting",
     };
     format!("agreed; view {}: {members}, {up} of them up, {standing}", status.view)
 }

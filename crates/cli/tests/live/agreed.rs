@@ -219,6 +219,51 @@ async fn a_member_that_was_voted_out_comes_back_with_its_data() {
 }
 
 #[tokio::test]
+async fn who_founded_a_swarm_and_left_it_finds_it_again_and_founds_no_other() {
+    let mut fleet = Fleet::start(3, brisk(true, "30s")).await;
+    fleet.agrees_on(3, SOON).await;
+    let founder = name_of(&fleet.peers[0]).await;
+    let addresses = fleet.peers[0].data().join("peers");
+    let known = || std::fs::read_to_string(&addresses).is_ok_and(|text| text.lines().count() == 2);
+    let begin = Instant::now();
+    while !known() {
+        assert!(begin.elapsed() < SOON, "the addresses of others are not kept");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let left = fleet.leave(0).await;
+    fleet.agrees_on(2, SOON).await;
+    // As a service would: with the very flags of its first start.
+    let back = fleet.restart_with(left, &["--found"]).await;
+    fleet.agrees_on(3, SOON).await;
+    assert_eq!(name_of(&fleet.peers[back]).await, founder);
+    assert_eq!(members(&fleet.peers[back]).1, names_of(&fleet.peers).await);
+}
+
+#[tokio::test]
+async fn two_foundings_do_not_become_one_swarm_and_say_why() {
+    let mut fleet = Fleet::start(2, Manner::default()).await;
+    fleet.agrees_on(2, SOON).await;
+    let ours = fleet.peers[0].address().to_owned();
+    let other = fleet.join(&["--found"]).await;
+    let theirs = fleet.peers[other].address().to_owned();
+    let both = fleet.join(&["--join", &ours, "--join", &theirs]).await;
+    let begin = Instant::now();
+    let refusal = loop {
+        let status = said(&fleet.peers[both].ask(&["status"]));
+        if status.contains("belongs to another swarm") && status.contains("can grant  yes") {
+            break status;
+        }
+        assert!(begin.elapsed() < SOON, "{status}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    eprintln!("{refusal}");
+    let (_, joined) = members(&fleet.peers[both]);
+    let sizes = [members(&fleet.peers[0]).1.len(), members(&fleet.peers[other]).1.len()];
+    assert!(sizes == [3, 1] || sizes == [2, 2], "it is in one of them: {sizes:?}");
+    assert_eq!(joined.len(), if sizes == [3, 1] { 3 } else { 2 });
+}
+
+#[tokio::test]
 async fn a_member_that_lost_its_memory_is_removed_and_added_again() {
     let mut fleet = Fleet::start(3, brisk(true, "30s")).await;
     let view = fleet.agrees_on(3, SOON).await;

@@ -226,9 +226,14 @@ impl Fleet {
 
     /// Starts a peer that has ended again, with its data if it kept any.
     pub(crate) async fn restart(&mut self, peer: Peer) -> usize {
+        self.restart_with(peer, &[]).await
+    }
+
+    /// The same, with these flags.
+    pub(crate) async fn restart_with(&mut self, peer: Peer, extra: &[&str]) -> usize {
         let number = self.started;
         self.started += 1;
-        let peer = self.spawn(number, peer.data.clone(), peer.socket.clone(), &[]).await;
+        let peer = self.spawn(number, peer.data.clone(), peer.socket.clone(), extra).await;
         self.peers.push(peer);
         self.peers.len() - 1
     }

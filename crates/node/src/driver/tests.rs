@@ -118,6 +118,7 @@ fn info(peer: PeerId) -> PeerInfo {
         role: Role::Host,
         incarnation: Incarnation(1),
         addresses: Vec::new(),
+        origin: 0,
     }
 }
 

@@ -13,6 +13,7 @@
 //! about the swarm's locks or peers is said before the other's proof has been verified.
 
 use std::io;
+use std::sync::Arc;
 
 use futures::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -28,6 +29,7 @@ use super::limits::{
 use crate::config::{Config, Membership};
 use crate::identity::{key_of, peer_of};
 use crate::link::{PeerInfo, Role};
+use crate::origin::Origin;
 use crate::wire::{HEAD_LEN, Kind, VERSION, frame};
 
 /// What every Hello begins with, in all versions.
@@ -133,6 +135,8 @@ pub(crate) struct Me {
     pub(crate) incarnation: Incarnation,
     pub(crate) role: Role,
     pub(crate) terms: Terms,
+    /// Which swarm it belongs to.
+    pub(crate) origin: Arc<Origin>,
     /// Derived from the swarm's secret.
     pub(crate) proof_key: [u8; 32],
     /// What the Hello says of the version; only tests say anything else than [`VERSION`].
@@ -149,6 +153,7 @@ impl Me {
             incarnation,
             role: config.role,
             terms: Terms::new(config),
+            origin: Arc::default(),
             proof_key: key.map_or(NO_SECRET, |key| key.derive("sigmalock session proof")),
             version: VERSION,
         }
@@ -163,6 +168,8 @@ struct Hello {
     peer: PeerId,
     incarnation: Incarnation,
     addresses: Vec<Vec<u8>>,
+    /// Which swarm it belongs to; 0: none yet, or nobody founds any.
+    origin: u64,
     software: String,
     nonce: [u8; 32],
 }
@@ -189,6 +196,8 @@ pub(crate) enum Code {
     Name = 8,
     /// As many sessions as there may be.
     Full = 9,
+    /// It belongs to a swarm that somebody else founded.
+    Swarm = 10,
 }
 
 /// How a handshake ended, other than well.
@@ -263,6 +272,9 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     if let Some((code, text)) = me.terms.difference(&hello.terms) {
         return Err(Outcome::Refuse(code, text));
     }
+    if let Some(text) = me.origin.objection(hello.origin) {
+        return Err(Outcome::Refuse(Code::Swarm, text));
+    }
 
     let (mine, yours) = ((me.network, &nonce, &ours), (them, &hello.nonce, &body));
     let (tag, their_tag) = match side {
@@ -284,6 +296,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         role: hello.role,
         incarnation: hello.incarnation,
         addresses: addresses_from(hello.addresses),
+        origin: hello.origin,
     })
 }
 
@@ -297,6 +310,7 @@ fn hello(me: &Me, addresses: &[Multiaddr]) -> Result<([u8; 32], Vec<u8>), Failur
         peer: me.peer,
         incarnation: me.incarnation,
         addresses: addresses_to(addresses),
+        origin: me.origin.get(),
         software: concat!("sigmalock/", env!("CARGO_PKG_VERSION")).into(),
         nonce,
     };

@@ -38,6 +38,7 @@ mod weather;
 
 use std::io;
 use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use libp2p::core::transport::ListenerId;
@@ -50,6 +51,7 @@ use tokio::sync::mpsc;
 use crate::config::Config;
 use crate::identity::Identity;
 use crate::link::{Command, EVENTS_MAX, Event, PeerInfo};
+use crate::origin::Origin;
 
 /// What a transport is made from.
 #[derive(Clone, Copy)]
@@ -60,6 +62,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) identity: &'a Identity,
     /// Its present life.
     pub(crate) incarnation: Incarnation,
+    /// Which swarm it belongs to.
+    pub(crate) origin: &'a Arc<Origin>,
 }
 
 /// A transport that runs. It ends after [`Command::Leave`], or when `commands` is dropped; `events`
@@ -100,7 +104,7 @@ pub enum StartError {
 
 /// Starts a transport on the current tokio runtime. When this returns, the peer listens.
 pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError> {
-    let Settings { config, identity, incarnation } = settings;
+    let Settings { config, identity, incarnation, origin } = settings;
     if config.swarm_key.is_none()
         && let Some(open) = config.listen.iter().find(|address| !record::is_loopback(address))
     {
@@ -115,7 +119,8 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
 
     let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
     let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
-    let me = handshake::Me::new(config, identity.network_id(), incarnation);
+    let mut me = handshake::Me::new(config, identity.network_id(), incarnation);
+    me.origin = Arc::clone(origin);
     let info = PeerInfo {
         peer: me.peer,
         network: me.network,
@@ -123,6 +128,7 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
         role: me.role,
         incarnation,
         addresses: swarm.listeners().cloned().collect(),
+        origin: origin.get(),
     };
     let hub = hub::Hub::new(swarm, me, config, events);
     tokio::spawn(hub.run(command_receiver));

@@ -55,6 +55,13 @@ impl Hub {
             let text = format!("there are {SESSIONS_MAX} sessions already, which is the most");
             return Some(Err((Code::Full, text)));
         }
+        // It may have come to belong somewhere since it said Hello.
+        if let Some(text) = self.me.origin.objection(info.origin) {
+            return Some(Err((Code::Swarm, text)));
+        }
+        if let Err(error) = self.me.origin.adopt(info.origin) {
+            tracing::warn!("which swarm this peer belongs to cannot be written: {error}");
+        }
         let first = self.peers_frame(network, far);
         let session = SessionId(self.sessions);
         self.sessions += 1;
@@ -179,6 +186,7 @@ mod tests {
             role: Role::Host,
             incarnation: new_incarnation().unwrap(),
             addresses: vec![],
+            origin: 0,
         }
     }
 
@@ -206,6 +214,19 @@ mod tests {
         hub.on_ended(old.session, connection, network, Parting::Closed);
         assert!(hub.contacts[&network].live.as_ref().is_some_and(|l| l.session == new.session));
         assert_eq!(hub.names.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_belongs_nowhere_belongs_to_the_swarm_it_meets_first_and_to_no_other() {
+        let [first, outsider, second] = [(); 3].map(|()| Identity::ephemeral().network_id());
+        let mut hub = hub(&[first, outsider, second]);
+        let of = |network, origin| PeerInfo { origin, ..info(network) };
+        for (index, peer) in [of(first, 7), of(outsider, 0)].into_iter().enumerate() {
+            let admitted = hub.admit(ConnectionId::new_unchecked(index), peer);
+            assert!(matches!(admitted, Some(Ok(_))));
+        }
+        let refused = hub.admit(ConnectionId::new_unchecked(2), of(second, 8));
+        assert!(matches!(refused, Some(Err((Code::Swarm, _)))));
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ mod handshakes;
 mod measure;
 mod mesh;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use libp2p::Multiaddr;
@@ -57,7 +58,9 @@ impl Peer {
 
     pub(super) async fn start_as(config: &Config, identity: &Identity) -> Self {
         let incarnation = new_incarnation().unwrap();
-        let started = start(Settings { config, identity, incarnation }).await.unwrap();
+        let started = start(Settings { config, identity, incarnation, origin: &Arc::default() })
+            .await
+            .unwrap();
         let super::Started { commands, events, me } = started;
         Self { commands, events, me, up: vec![], down: vec![] }
     }

@@ -287,18 +287,18 @@ impl Agreed {
     /// Rule 1.
     fn on_locks(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, message: sigma::Message) {
         let votes = matches!(message, sigma::Message::Votes(_));
+        let later = view > self.view;
         let heard = view == self.view
             || !message.is_promise()
-            || (view > self.view && self.config.breaks(Mutant::CountsLaterViews))
-            || (view < self.view && !votes && self.config.breaks(Mutant::CountsEarlierViews))
-            || (view < self.view && votes && self.config.breaks(Mutant::HearsVotesOfBefore));
+            || (later && self.config.breaks(Mutant::CountsLaterViews))
+            || (!later && votes && self.config.breaks(Mutant::HearsVotesOfBefore));
         if heard {
             return self.pass_locks(cx, Input::Receive { from, message });
         }
         cx.note(Note::OtherView);
-        if view > self.view && self.early.len() < EARLY_MAX {
+        if later && self.early.len() < EARLY_MAX {
             self.early.push((from, view, message));
-        } else if view < self.view && from != self.me {
+        } else if !later && from != self.me {
             self.behind.insert(from);
         }
     }
@@ -331,7 +331,8 @@ impl Agreed {
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
         // With the tenth, quorums grow by more than its vote: it had better wait.
-        let grows_large = members.len() == VOTERS_MAX + 1;
+        let grows_large =
+            members.len() == VOTERS_MAX + 1 && !self.config.breaks(Mutant::GrowsLargeAtOnce);
         let part = match since {
             0 => Part::Outside,
             since if since == self.since || number == 1 => Part::Stays,
@@ -341,14 +342,12 @@ impl Agreed {
         self.view = number;
         self.behind.clear();
         self.hinted.clear();
-        let begins = since != self.since && number > 1;
-        let resumes = begins && self.config.locks.breaks(sigma::Mutant::ResumesAfterReplacement);
-        let forced = matches!(last, Change::Forget(_));
-        if since != self.since || (forced && since != 0) {
+        let forced = matches!(last, Change::Forget(_)) && since != 0;
+        if since != self.since {
             self.since = since;
-            let forgets_at_once = !begins && self.config.breaks(Mutant::ForgetsAtOnce);
-            let waits = number > 1 && !self.config.breaks(Mutant::VotesAtOnce) && !forgets_at_once;
-            self.begin(cx, waits && !resumes);
+            self.begin(cx, number > 1);
+        } else if forced && !self.config.breaks(Mutant::ForgetsAtOnce) {
+            self.begin(cx, true);
         }
         self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
         let early = core::mem::take(&mut self.early);
@@ -433,7 +432,10 @@ impl Agreed {
             roster: self.views.roster(),
             votes: self.since != 0 && self.votes_from <= now,
             votes_from: self.votes_from,
-            counts_until: self.views.counts_until(now),
+            counts_until: match self.config.breaks(Mutant::GoesOnUnconfirmed) {
+                true => LocalTime::NEVER,
+                false => self.views.counts_until(now),
+            },
         };
         self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
         let view = self.view;

@@ -7,12 +7,12 @@ mutants! {
     enum Mutant;
     /// A client counts votes of hosts that are in a later view.
     CountsLaterViews = "counts-later-views",
-    /// A client counts votes of hosts that are in an earlier view.
-    CountsEarlierViews = "counts-earlier-views",
     /// A newcomer asks members that are not yet in its view which votes are out.
     HearsVotesOfBefore = "hears-votes-of-before",
-    /// Whoever is new in a view votes at once.
-    VotesAtOnce = "votes-at-once",
     /// The others go on at once when an operator has forgotten a member.
     ForgetsAtOnce = "forgets-at-once",
+    /// The tenth member, with whom only some vote on a name, does not wait for a lease.
+    GrowsLargeAtOnce = "grows-large-at-once",
+    /// A client of a large view goes on without knowing whether most are still in it.
+    GoesOnUnconfirmed = "goes-on-unconfirmed",
 }

@@ -329,8 +329,7 @@ impl Attempt {
     /// Peers have agreed on another membership. Who votes on the name may have changed, and what was said in
     /// the last view does not count in this one, so all are asked. A guard stands until its deadline.
     pub(super) fn on_view(&mut self, config: &Config, cx: Cx<'_, '_>) -> Step {
-        let keep = config.breaks(Mutant::CountsFormerViews);
-        self.ballot.reseat(&cx.seats(&self.name), keep);
+        self.ballot.reseat(&cx.seats(&self.name));
         for index in 0..self.ballot.len() {
             self.ask(config, cx, index);
         }

@@ -25,19 +25,15 @@ impl Ballot {
     }
 
     /// For other replicas from now on. What is known of votes is void; who stays is otherwise remembered.
-    pub(super) fn reseat(&mut self, replicas: &[u16], keep: bool) {
+    pub(super) fn reseat(&mut self, replicas: &[u16]) {
         let before = core::mem::take(self);
         let mut before = before.seats.into_iter().peekable();
         for &index in replicas {
             while before.next_if(|seat| seat.index < index).is_some() {}
             let known = before.next_if(|seat| seat.index == index);
             let mut seat = known.unwrap_or_else(|| Seat::new(index));
-            seat.tries = 0;
-            let news = core::mem::replace(&mut seat.news, News::Unknown);
+            (seat.news, seat.tries) = (News::Unknown, 0);
             self.seats.push(seat);
-            if keep {
-                self.set_news(self.seats.len() - 1, news);
-            }
         }
     }
 

@@ -261,9 +261,6 @@ impl Host {
 
     /// What was promised in another membership is void; tokens are not.
     fn forget_all(&mut self, cx: Cx<'_, '_>) {
-        if self.desk.breaks(Mutant::ResumesAfterReplacement) {
-            return;
-        }
         for (id, mut replica) in core::mem::take(&mut self.replicas) {
             self.raise_floor(cx, replica.highest_token());
             cx.cancel_timer(Timer::Replica(id));

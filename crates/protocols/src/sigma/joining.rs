@@ -120,8 +120,7 @@ impl Host {
         if !self.desk.config.hosting.is_agreed() {
             return cx.note(Note::Malformed);
         }
-        let learns = self.joining.is_some() || !self.votes(cx);
-        if learns && !self.desk.breaks(Mutant::AnswersBeforeItKnows) {
+        if self.joining.is_some() || !self.votes(cx) {
             return;
         }
         let now = cx.now();

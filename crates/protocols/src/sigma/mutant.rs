@@ -73,14 +73,8 @@ mutants! {
     ReadsUnderTheWritersToken = "reads-under-the-writers-token",
     /// A replica does not remember the tokens of readers.
     ForgetsReaders = "forgets-readers",
-    /// A client counts what hosts said in former views.
-    CountsFormerViews = "counts-former-views",
     /// The newcomer of a view does not ask which votes are out.
     SettlesWithoutAsking = "settles-without-asking",
-    /// A member tells newcomers which votes are out before it knows that itself.
-    AnswersBeforeItKnows = "answers-before-it-knows",
-    /// A host that was replaced and has come back goes on with the votes of before.
-    ResumesAfterReplacement = "resumes-after-replacement",
     /// A host hands a replica off and says of one reader only that it has its vote.
     HandsOffOneReader = "hands-off-one-reader",
 }

@@ -4,6 +4,8 @@
 //! Exclusion is promised whatever happens, so every world is fair. That those who wait get in at last is
 //! promised only while most of a view remember what they promised, so a world is of one of these kinds:
 //!
+//! - *growth*: everybody joins at about the same time, over a bad network;
+//! - *crowds*: more than twelve, of whom a minority is cut off for long;
 //! - *removals*: the silent are voted out soon, and nobody loses its memory;
 //! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
 //! - *ruins*: once all are in, most are gone for good, and an operator says so;
@@ -15,7 +17,7 @@ use sigmalock_protocols::sigma::Hosting;
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
-use crate::faults::{Fault, FaultPlan};
+use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
 use crate::overlay::Open;
 use crate::rng::Rng;
@@ -23,15 +25,19 @@ use crate::run::RunConfig;
 use crate::subject::Subject;
 use crate::workload::{Arrivals, Length};
 
-/// So many peers at most.
+/// So many peers at most,
 const PEERS_MAX: u64 = 12;
+/// where they come in crowds.
+const CROWD_MAX: u64 = 16;
 /// By then all who are there from the beginning are in, if nothing goes wrong before.
-const ALL_IN: Span = Span::from_secs(20);
+const ALL_IN: Span = Span::from_secs(25);
 /// Longer than any world lasts.
 const NEVER: Span = Span::from_secs(36_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Growth,
+    Crowds,
     Removals,
     Losses,
     Ruins,
@@ -42,8 +48,8 @@ impl Kind {
     /// When things begin to go wrong.
     fn begins(self) -> Span {
         match self {
-            Self::Removals | Self::Anything => ms(500),
-            Self::Losses | Self::Ruins => ALL_IN,
+            Self::Growth | Self::Removals | Self::Anything => ms(500),
+            Self::Crowds | Self::Losses | Self::Ruins => ALL_IN,
         }
     }
 }
@@ -61,13 +67,19 @@ struct Moves {
 /// The world that a seed means for a subject, which gets numbers that fit it.
 pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x6167_7265);
-    let kind = match rng.below(10) {
-        0..4 => Kind::Removals,
-        4..6 => Kind::Losses,
-        6 => Kind::Ruins,
+    let kind = match rng.below(20) {
+        0..6 => Kind::Removals,
+        6..10 => Kind::Losses,
+        10..12 => Kind::Ruins,
+        12 => Kind::Crowds,
+        13..16 => Kind::Growth,
         _ => Kind::Anything,
     };
-    let network = draw::network(&mut rng);
+    let mut network = draw::network(&mut rng);
+    if kind == Kind::Growth {
+        network.loss = 0.2 * rng.unit();
+        network.late = 0.4 * rng.unit();
+    }
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
     subject.tuning.hosting = Hosting::Agreed;
@@ -77,15 +89,17 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     subject.tuning.dead_after = match kind {
         Kind::Removals | Kind::Anything if rng.below(2) == 0 => soon,
         Kind::Removals | Kind::Anything => rng.span(soon, lease_max * 2),
-        Kind::Losses | Kind::Ruins => NEVER,
+        Kind::Crowds => soon,
+        Kind::Growth | Kind::Losses | Kind::Ruins => NEVER,
     };
     let moves = moves(&mut rng, kind);
     let mut workload = draw::workload(&mut rng, &subject.tuning, false);
     workload.clients_on_hosts &= moves.joins + moves.leaves == 0 && kind == Kind::Removals;
-    if moves.restless {
+    if moves.restless || matches!(kind, Kind::Growth | Kind::Crowds | Kind::Ruins) {
         workload.names.truncate(1);
         workload.inside = Length::Uniform(Span::ZERO, lease_max);
-        workload.arrivals = Arrivals::Loops { clients: 4, think: Length::Constant(ms(50)) };
+        let clients = rng.between(4, 6) as usize;
+        workload.arrivals = Arrivals::Loops { clients, think: Length::Constant(ms(50)) };
     }
     if crowd.modes {
         draw::add_modes(&mut workload, crowd.agents, seed);
@@ -123,15 +137,24 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
 }
 
 fn moves(rng: &mut Rng, kind: Kind) -> Moves {
-    let restless = kind != Kind::Ruins && rng.below(3) == 0;
-    let fewest = if kind == Kind::Ruins { 2 } else { 1 };
-    let first = rng.between(fewest, if restless { 5 } else { PEERS_MAX });
-    let joins = if restless { 4 } else { rng.below(4) };
-    let joins = if kind == Kind::Ruins { 0 } else { joins.min(PEERS_MAX - first) };
+    let restless = !matches!(kind, Kind::Ruins | Kind::Crowds | Kind::Growth) && rng.below(3) == 0;
+    let first = match kind {
+        Kind::Growth => rng.between(1, 3),
+        Kind::Crowds => rng.between(PEERS_MAX + 1, CROWD_MAX),
+        Kind::Ruins => rng.between(2, PEERS_MAX),
+        _ if restless => rng.between(1, 5),
+        _ => rng.between(1, PEERS_MAX),
+    };
+    let joins = match kind {
+        Kind::Growth => rng.between(2, CROWD_MAX - first),
+        Kind::Crowds | Kind::Ruins => 0,
+        _ if restless => 4,
+        _ => rng.below(4).min(PEERS_MAX - first),
+    };
     let leaves = match kind {
         Kind::Removals | Kind::Anything => rng.below(first),
         Kind::Losses => rng.below(first / 2 + 1),
-        Kind::Ruins => 0,
+        Kind::Growth | Kind::Crowds | Kind::Ruins => 0,
     };
     let [first, joins, leaves] = [first, joins, leaves].map(|count| count as usize);
     Moves { first, joins, leaves, restless }
@@ -143,18 +166,21 @@ fn plan(
     let hosts: Vec<PeerId> = config.roster().host_ids().collect();
     let mut others: Vec<PeerId> = hosts[..moves.first].to_vec();
     rng.shuffle(&mut others);
-    if kind == Kind::Ruins {
-        return ruin(rng, &others, kind.begins(), safety);
+    let clients = draw::clients(config);
+    match kind {
+        Kind::Ruins => return ruin(rng, &others, &clients, kind.begins(), safety),
+        Kind::Crowds => return cut_off(rng, &others, &clients, kind.begins(), safety),
+        _ => {}
     }
     let stay = moves.first - moves.leaves;
     let losses = match kind {
         Kind::Losses => Some((stay - 1) / 2),
         Kind::Anything => None,
-        Kind::Removals | Kind::Ruins => Some(0),
+        Kind::Growth | Kind::Crowds | Kind::Removals | Kind::Ruins => Some(0),
     };
     let mut mishaps = Mishaps {
         hosts: hosts.clone(),
-        clients: draw::clients(config),
+        clients,
         regime: Regime::MemoryLoss,
         durable: subject.tuning.durable,
         lease_max: subject.tuning.lease_max,
@@ -164,34 +190,62 @@ fn plan(
         losses,
         rng: &mut *rng,
     };
-    let some = if moves.restless { 0..3 } else { HANDFUL };
+    let some = if moves.restless || kind == Kind::Growth { 0..3 } else { HANDFUL };
     let mut faults = mishaps.schedule(some, kind.begins()..safety);
     let mut sometime = || TrueTime(0) + rng.span(kind.begins(), safety);
     for peer in others.into_iter().take(moves.leaves) {
         faults.push((sometime(), Fault::Leave(peer)));
     }
+    let by = if kind == Kind::Growth { ms(6_000) } else { safety };
     for peer in hosts.iter().skip(moves.first) {
-        faults.push((sometime(), Fault::Join(*peer)));
+        faults.push((TrueTime(0) + rng.span(kind.begins(), by), Fault::Join(*peer)));
     }
     faults
 }
 
-/// Half of the members or more are gone for good, and one of the others says so of each of them.
-fn ruin(rng: &mut Rng, members: &[PeerId], from: Span, safety: Span) -> Vec<(TrueTime, Fault)> {
+/// Some hear nothing of the others, nor they of them.
+fn part(id: u32, some: &[PeerId], others: &[PeerId], from: TrueTime) -> [(TrueTime, Fault); 2] {
+    let cut = |from: &[PeerId], to: &[PeerId]| Cut { id, from: from.to_vec(), to: to.to_vec() };
+    [(from, Fault::Cut(cut(some, others))), (from, Fault::Cut(cut(others, some)))]
+}
+
+/// Less than half of the members, and some clients, are cut off from the rest for a long time.
+fn cut_off(
+    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], from: Span, safety: Span,
+) -> Vec<(TrueTime, Fault)> {
+    let (few, most) = members.split_at((members.len() - 1) / 2);
+    let (here, there) = clients.split_at(clients.len() / 2);
+    let at = TrueTime(0) + rng.span(from, from + ms(3_000));
+    let mut faults = part(1, &[few, here].concat(), &[most, there].concat(), at).to_vec();
+    faults.push((TrueTime(0) + (safety - ms(100)), Fault::Mend(1)));
+    faults
+}
+
+/// Half of the members or more are gone for good, and one of the others says so of each of them. Sometimes
+/// those others were cut off just before, so that they know nothing of the last votes.
+fn ruin(
+    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], from: Span, safety: Span,
+) -> Vec<(TrueTime, Fault)> {
     let gone = rng.between(members.len().div_ceil(2) as u64, members.len() as u64 - 1) as usize;
     let (gone, left) = members.split_at(gone);
     let mut faults = Vec::new();
     // There is time to forget them all before the heal.
-    let mut at = TrueTime(0) + rng.span(from, safety - ms(15_000));
+    let mut at = TrueTime(0) + rng.span(from, safety - ms(20_000));
+    if rng.below(2) == 0 {
+        let (here, there) = clients.split_at(clients.len() / 2);
+        faults.extend(part(1, &[left, here].concat(), &[gone, there].concat(), at));
+        at = at + rng.span(ms(500), ms(4_000));
+    }
     for peer in gone {
         faults.push((at, Fault::Destroy(*peer)));
-        at = at + rng.span(Span::ZERO, ms(200));
+        at = at + rng.span(Span::ZERO, ms(50));
     }
     let by = *rng.pick(left);
-    at = at + rng.span(ms(10), ms(3_000));
+    at = at + rng.span(ms(10), ms(1_000));
     for peer in gone {
         faults.push((at, Fault::Forget { by, peer: *peer }));
-        at = at + rng.span(Span::ZERO, ms(500));
+        at = at + rng.span(Span::ZERO, ms(200));
     }
+    faults.push((at, Fault::Mend(1)));
     faults
 }

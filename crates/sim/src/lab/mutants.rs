@@ -46,10 +46,7 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::ResumesByTimeout
         | Mutant::LetsWritersJoinReaders
         | Mutant::FreesAllReaders
-        | Mutant::CountsFormerViews
         | Mutant::SettlesWithoutAsking
-        | Mutant::AnswersBeforeItKnows
-        | Mutant::ResumesAfterReplacement
         | Mutant::HandsOffOneReader => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
@@ -85,12 +82,7 @@ pub const fn world_for(mutant: Mutant) -> Membership {
         ) => Membership::Open,
         Mutant::Views(_)
         | Mutant::Agreed(_)
-        | Mutant::Sigma(
-            sigma::Mutant::CountsFormerViews
-            | sigma::Mutant::SettlesWithoutAsking
-            | sigma::Mutant::AnswersBeforeItKnows
-            | sigma::Mutant::ResumesAfterReplacement,
-        ) => Membership::Agreed,
+        | Mutant::Sigma(sigma::Mutant::SettlesWithoutAsking) => Membership::Agreed,
         _ => Membership::Fixed,
     }
 }

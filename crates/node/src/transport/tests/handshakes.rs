@@ -82,7 +82,13 @@ async fn without_a_key_only_loopback_is_listened_on() {
         settings.listen = vec![open.parse().unwrap()];
         let identity = Identity::ephemeral();
         let incarnation = new_incarnation().unwrap();
-        let started = start(Settings { config: &settings, identity: &identity, incarnation }).await;
+        let started = start(Settings {
+            config: &settings,
+            identity: &identity,
+            incarnation,
+            origin: &Arc::default(),
+        })
+        .await;
         let error = started.err().unwrap().to_string();
         assert!(error.contains("swarm key") && error.contains(open), "{error}");
     }
@@ -95,7 +101,13 @@ async fn an_address_that_is_taken_is_a_clear_error() {
     settings.listen.clone_from(&a.me.addresses);
     let identity = Identity::ephemeral();
     let incarnation = new_incarnation().unwrap();
-    let started = start(Settings { config: &settings, identity: &identity, incarnation }).await;
+    let started = start(Settings {
+        config: &settings,
+        identity: &identity,
+        incarnation,
+        origin: &Arc::default(),
+    })
+    .await;
     let error = started.err().unwrap().to_string();
     assert!(error.contains("cannot listen on /ip4/127.0.0.1/tcp/"), "{error}");
     assert!(error.contains("in use"), "{error}");
