@@ -74,7 +74,8 @@ impl Contenders {
     pub(crate) fn longest_gap(&self, machines: &[usize], since: Instant) -> Duration {
         let entries = self.entries();
         let gap = |name| {
-            let of_name = |e: &&Entry| machines.contains(&e.machine) && e.name == name && e.at > since;
+            let of_name =
+                |e: &&Entry| machines.contains(&e.machine) && e.name == name && e.at > since;
             let (mut last, mut longest) = (since, Duration::ZERO);
             for at in entries.iter().filter(of_name).map(|e| e.at).chain([Instant::now()]) {
                 longest = longest.max(at.duration_since(last));

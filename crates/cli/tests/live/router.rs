@@ -105,14 +105,18 @@ impl Router {
             format!("rule {verb} from {from} to {to} blackhole\n")
         };
         let mended = cuts.difference(&wanted).map(|cut| rule("del", cut));
-        let script: String = mended.chain(wanted.difference(&cuts).map(|c| rule("add", c))).collect();
+        let script: String =
+            mended.chain(wanted.difference(&cuts).map(|c| rule("add", c))).collect();
         let mut batch = Command::new("ip");
         batch.args(["-n", &self.hub(), "-batch", "-"]).stdin(Stdio::piped());
         let mut batch = batch.spawn().expect("`ip` starts");
         let mut input = batch.stdin.take().expect("it is piped");
         input.write_all(script.as_bytes()).expect("`ip` reads");
         drop(input);
-        assert!(batch.wait().expect("`ip` ends").success(), "the router does not do this:\n{script}");
+        assert!(
+            batch.wait().expect("`ip` ends").success(),
+            "the router does not do this:\n{script}"
+        );
         *cuts = wanted;
     }
 
