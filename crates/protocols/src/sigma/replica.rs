@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
-    Context, Echo, Lease, LocalTime, OwnerReport, ReplicaId, ReplicaReport, RequestId, Span,
-    Surroundings, Token,
+    Context, Echo, Lease, LocalTime, OwnerReport, PeerId, ReplicaId, ReplicaReport, RequestId,
+    Span, Surroundings, Token,
 };
 
 use super::host::Desk;
@@ -333,6 +333,14 @@ impl Replica {
     pub(super) fn reconsider(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         self.settle(desk, cx);
         self.wake_to_vote(desk, cx);
+    }
+
+    /// A client cannot be reached: its requests do not wait, or each would keep the others waiting for a
+    /// claim window. When it is back it asks again, and its ticket has its old place.
+    pub(super) fn dismiss(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+        if self.queue.dismiss(client) {
+            self.save(desk, cx);
+        }
     }
 
     /// What it leaves behind when it is forgotten.
