@@ -46,6 +46,8 @@ pub struct ViewReport {
     pub votes: (u16, u16),
     /// How this peer stands to it.
     pub standing: Standing,
+    /// Peers that can be reached and are of another swarm, as far as known.
+    pub strangers: Vec<PeerId>,
 }
 
 /// A member of a view, as one peer sees it.

@@ -35,9 +35,14 @@ impl Outlook {
 }
 
 /// What whoever runs such a swarm should know.
-pub(super) fn advice(view: &ViewReport) -> Option<String> {
-    let words = "two peers cannot survive the crash of one: start a third";
-    (view.members.len() == 2).then(|| words.to_owned())
+pub(super) fn advice(view: &ViewReport) -> Vec<String> {
+    let two = (view.members.len() == 2)
+        .then(|| "two peers cannot survive the crash of one: start a third".to_owned());
+    let strangers = (!view.strangers.is_empty()).then(|| {
+        let strangers = named(&view.strangers);
+        format!("of another swarm, founded elsewhere, and of no use here: {strangers}")
+    });
+    two.into_iter().chain(strangers).collect()
 }
 
 impl<P: Driven> Driver<P> {
@@ -78,7 +83,7 @@ impl<P: Driven> Driver<P> {
             self.outlook.view = view.number;
             let members: Vec<String> = view.members.iter().map(|m| m.peer.to_string()).collect();
             tracing::info!("view {}: {}", view.number, members.join(", "));
-            if let Some(advice) = advice(&view).filter(|_| is_in(self.me.peer)) {
+            for advice in advice(&view).iter().filter(|_| is_in(self.me.peer)) {
                 tracing::warn!("{advice}");
             }
         }

@@ -211,7 +211,7 @@ impl<P: Driven> Driver<P> {
             role: self.me.role,
             can_grant: why_not.is_none(),
             why_not,
-            advice: view.as_ref().and_then(membership::advice).into_iter().collect(),
+            advice: view.as_ref().map(membership::advice).unwrap_or_default(),
             view,
             peers_up: self.peers.len() + 1,
             hosts_up,

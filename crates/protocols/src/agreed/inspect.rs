@@ -29,7 +29,7 @@ impl Inspect for Agreed {
         let roster = self.views.roster();
         let member = |peer: PeerId| MemberReport {
             peer,
-            since: roster.and_then(|roster| roster.since(peer)).unwrap_or_default(),
+            since: roster.and_then(|roster| roster.since(peer)).map_or(0, views::count),
             silent_for: self.views.silent_since(peer).map(|since| now.since(since)),
         };
         let members: Vec<_> = roster.into_iter().flat_map(Roster::members).map(member).collect();
@@ -39,6 +39,7 @@ impl Inspect for Agreed {
             standing: self.standing(now, &members),
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
+            strangers: self.views.strangers().collect(),
         })
     }
 

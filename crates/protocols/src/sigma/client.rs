@@ -1,6 +1,6 @@
 //! A peer as a client: its requests under way, its guards, its renewals.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sigmalock_core::{
@@ -11,6 +11,7 @@ use sigmalock_core::{
 use super::attempt::{Attempt, Step};
 use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
 use super::{Config, Mutant, Note, Sigma, Timer};
+use crate::parts::placement::PEERS_MAX;
 use crate::parts::{Alarm, HybridClock, Quorum};
 
 /// How many finished requests are remembered, to tell a late grant from a lost RELEASE.
@@ -30,6 +31,8 @@ pub(super) struct Client {
     look_from: LocalTime,
     renewal: Alarm,
     finished: VecDeque<Finished>,
+    /// Hosts that cannot be reached: what is sent to them does not arrive.
+    down: BTreeSet<PeerId>,
 }
 
 /// A request that is over.
@@ -66,6 +69,7 @@ impl Client {
             look_from: LocalTime::NEVER,
             renewal: Alarm::new(),
             finished: VecDeque::new(),
+            down: BTreeSet::new(),
         }
     }
 
@@ -223,6 +227,15 @@ impl Client {
     }
 
     pub(super) fn on_peer(&mut self, cx: Cx<'_, '_>, peer: PeerId, up: bool) {
+        if up {
+            self.down.remove(&peer);
+        } else {
+            // What was on its way to it is lost.
+            self.finished.iter_mut().for_each(|over| over.told.retain(|host| *host != peer));
+            if self.down.len() < PEERS_MAX {
+                self.down.insert(peer);
+            }
+        }
         let calls: Vec<CallId> = self.attempts.keys().copied().collect();
         for call in calls {
             if let Some(attempt) = self.attempts.get_mut(&call) {
@@ -307,7 +320,7 @@ impl Client {
             token: attempt.guard().map(|guard| guard.token),
             moves: 0,
             release_arrives_by: cx.now() + self.config.round_trip_worst,
-            told: attempt.hosts().collect(),
+            told: attempt.hosts().filter(|host| !self.down.contains(host)).collect(),
         });
         if let Some(reply) = reply {
             cx.reply(call, reply);

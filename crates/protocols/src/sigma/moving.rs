@@ -27,6 +27,9 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 impl Host {
     pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.desk.views += 1;
+        for replica in self.replicas.values_mut() {
+            replica.remind(&mut self.desk, cx, peer);
+        }
         if !self.desk.config.hosting.hands_over() || self.desk.config.client_only {
             return;
         }

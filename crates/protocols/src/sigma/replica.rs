@@ -493,6 +493,18 @@ impl Replica {
         self.dirty |= self.tokens != before;
     }
 
+    /// A client can be reached whose vote was restored from disk: it may have given it back meanwhile, and
+    /// will say so.
+    pub(super) fn remind(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+        let restored = |owner: &&Owner| {
+            owner.echo.sent == LocalTime::MIN && owner.ticket.request.client == client
+        };
+        let told = self.owners.iter().filter(restored).map(|o| (o.ticket, o.echo, o.vote));
+        for (ticket, echo, vote) in told.collect::<Vec<_>>() {
+            self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
+        }
+    }
+
     /// Tells all who have the vote that they do.
     pub(super) fn tell_owners(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
         let told: Vec<_> = self.owners.iter().map(|o| (o.ticket, o.echo, o.vote)).collect();

@@ -47,13 +47,13 @@ impl Views {
 
     fn ask(&self, cx: Cx<'_, '_>, peer: PeerId) {
         cx.send(peer, self.known(cx.now()));
-        match self.standing {
-            Standing::Outside if self.wants_in => {
-                cx.send(peer, Message::Wish(Change::Add(self.me)));
-            }
-            Standing::Lost => cx.send(peer, Message::Wish(Change::Remove(self.me))),
-            Standing::Outside | Standing::Member => {}
-        }
+        let change = match self.standing {
+            Standing::Outside if self.wants_in => Change::Add(self.me),
+            Standing::Lost => Change::Remove(self.me),
+            Standing::Outside | Standing::Member => return,
+        };
+        let origin = self.roster.as_ref().map(Roster::origin);
+        cx.send(peer, Message::Wish { change, origin });
     }
 
     fn mourn(&mut self, now: LocalTime) {
@@ -85,6 +85,7 @@ impl Views {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
+        self.strangers.remove(&peer);
         if self.wishes.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
             self.wishes.remove(&peer);
         }

@@ -38,7 +38,12 @@ pub struct Ballot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Message {
     /// I want in, or out.
-    Wish(Change),
+    Wish {
+        /// Which of the two.
+        change: Change,
+        /// The swarm whose views I know, if I know any.
+        origin: Option<u64>,
+    },
     /// I am about to propose a successor of this view.
     Prepare {
         /// The view.
@@ -105,7 +110,7 @@ pub enum Message {
 impl sigmalock_core::Message for Message {
     fn kind(&self) -> &'static str {
         match self {
-            Self::Wish(_) => "WISH",
+            Self::Wish { .. } => "WISH",
             Self::Prepare { .. } => "PREPARE",
             Self::Promise { .. } => "PROMISE",
             Self::Accept { .. } => "ACCEPT",
@@ -119,7 +124,7 @@ impl sigmalock_core::Message for Message {
 
     fn size_bytes(&self) -> usize {
         1 + match self {
-            Self::Wish(_) => 9,
+            Self::Wish { .. } => 18,
             Self::Prepare { .. } | Self::Accepted { .. } => 24,
             Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 25 } else { 0 },
             Self::Accept { .. } => 33,
@@ -135,7 +140,7 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(sigmalock_core::Message::kind(self))?;
         match self {
-            Self::Wish(change) => write!(f, " {change}"),
+            Self::Wish { change, .. } => write!(f, " {change}"),
             Self::Prepare { view, ballot } | Self::Accepted { view, ballot } => {
                 write!(f, " {view} ballot {}", ballot.round)
             }

@@ -47,12 +47,15 @@ pub use acceptor::Acceptor;
 use campaign::Campaign;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
-pub use roster::{Change, Roster};
+pub use roster::{Change, Roster, count};
 
 /// So many members at most; one more is not proposed.
 pub const MEMBERS_MAX: usize = 1_024;
 /// So many wishes wait at most; one more is not heard, and asked again.
 const WISHES_MAX: usize = 1_024;
+
+/// So many peers of other swarms are remembered.
+const STRANGERS_MAX: usize = 64;
 
 /// The numbers views go by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -213,6 +216,8 @@ pub struct Views {
     down: BTreeMap<PeerId, LocalTime>,
     /// When this peer asked what members of its view, if it is a large one, last said that they are in it.
     confirmed: BTreeMap<PeerId, LocalTime>,
+    /// Peers of other swarms.
+    strangers: BTreeSet<PeerId>,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Views>;
@@ -238,6 +243,7 @@ impl Views {
             up: BTreeSet::new(),
             down: BTreeMap::new(),
             confirmed: BTreeMap::new(),
+            strangers: BTreeSet::new(),
         }
     }
 
@@ -293,7 +299,8 @@ impl Views {
         match request {
             Request::Found if self.standing == Standing::Outside && self.roster.is_none() => {
                 self.wants_in = true;
-                self.install(cx, Roster::founded_by(self.me));
+                let origin = cx.random();
+                self.install(cx, Roster::founded_by(self.me, origin));
                 Reply::Done
             }
             Request::Join => {
@@ -327,7 +334,7 @@ impl Views {
 
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
         match message {
-            Message::Wish(change) => self.on_wish(cx, from, change),
+            Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
             Message::Known { view, settled, sent } => {
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
@@ -369,11 +376,14 @@ impl Views {
     }
 
     /// Somebody wants in, or out. Nobody speaks for others.
-    fn on_wish(&mut self, cx: Cx<'_, '_>, from: PeerId, change: Change) {
+    fn on_wish(&mut self, cx: Cx<'_, '_>, from: PeerId, change: Change, origin: Option<u64>) {
         if change.peer() != from {
             return cx.note(Note::Malformed);
         }
         let Some(roster) = &self.roster else { return };
+        if origin.is_some_and(|origin| origin != roster.origin()) {
+            return self.meet_stranger(from);
+        }
         if self.standing != Standing::Member || roster.after(change).is_none() {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
@@ -417,10 +427,25 @@ impl Views {
         if !roster.is_sane() {
             return cx.note(Note::Malformed);
         }
+        if self.roster.as_ref().is_some_and(|mine| mine.origin() != roster.origin()) {
+            return self.meet_stranger(from);
+        }
         if roster.number() > self.number() {
             self.install(cx, roster);
             cx.send(from, self.known(cx.now()));
         }
+    }
+
+    /// Somebody is of another swarm. There is nothing to be done but to say so.
+    fn meet_stranger(&mut self, peer: PeerId) {
+        if self.strangers.len() < STRANGERS_MAX {
+            self.strangers.insert(peer);
+        }
+    }
+
+    /// Those who can be reached and are of another swarm, as far as known.
+    pub fn strangers(&self) -> impl Iterator<Item = PeerId> {
+        self.strangers.iter().copied()
     }
 
     /// Until when nobody can count votes in a view beyond the next: more than half of this one were in it,

@@ -39,6 +39,12 @@ impl fmt::Display for Change {
     }
 }
 
+/// The number of a view without what operators did to it, for people.
+#[must_use]
+pub const fn count(number: u64) -> u64 {
+    number & u32::MAX as u64
+}
+
 /// A member of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -57,6 +63,8 @@ struct Member {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Roster {
+    /// A number drawn by who founded the swarm: two swarms are two, whatever their views are called.
+    origin: u64,
     number: u64,
     /// What made it.
     last: Change,
@@ -66,16 +74,22 @@ pub struct Roster {
 impl Roster {
     /// The first view of a swarm.
     #[must_use]
-    pub fn founded_by(peer: PeerId) -> Self {
-        let founder = Member { since: 1, seat: 0 };
-        Self { number: 1, last: Change::Add(peer), members: BTreeMap::from([(peer, founder)]) }
+    pub fn founded_by(peer: PeerId, origin: u64) -> Self {
+        let members = BTreeMap::from([(peer, Member { since: 1, seat: 0 })]);
+        Self { origin, number: 1, last: Change::Add(peer), members }
+    }
+
+    /// Which swarm it is of.
+    #[must_use]
+    pub const fn origin(&self) -> u64 {
+        self.origin
     }
 
     /// The next view, if the change makes sense: nobody comes twice, somebody stays, and there is room.
     #[must_use]
     pub fn after(&self, change: Change) -> Option<Self> {
         let number = self.number.checked_add(1)?;
-        let mut next = Self { number, last: change, members: self.members.clone() };
+        let mut next = Self { number, last: change, ..self.clone() };
         let changes = match change {
             Change::Add(peer) if next.members.len() < MEMBERS_MAX => {
                 let member = Member { since: number, seat: self.free_seat() };
@@ -95,7 +109,7 @@ impl Roster {
         let number = (times << 48) | ((random & 0xffff) << 32) | count;
         let mut members = self.members.clone();
         members.remove(&peer)?;
-        let next = Self { number, last: Change::Forget(peer), members };
+        let next = Self { number, last: Change::Forget(peer), members, ..*self };
         (!next.members.is_empty()).then_some(next)
     }
 
@@ -157,7 +171,7 @@ impl Roster {
     /// The number without what operators did to it, for people.
     #[must_use]
     pub const fn count(&self) -> u64 {
-        self.number & u32::MAX as u64
+        count(self.number)
     }
 }
 
@@ -175,7 +189,7 @@ mod tests {
 
     #[test]
     fn views_differ_by_one_peer_and_never_end_empty() {
-        let one = Roster::founded_by(PeerId(1));
+        let one = Roster::founded_by(PeerId(1), 9);
         assert_eq!(one.after(Change::Remove(PeerId(1))), None);
         assert_eq!(one.after(Change::Add(PeerId(1))), None);
         assert_eq!(one.after(Change::Remove(PeerId(2))), None);
@@ -186,7 +200,7 @@ mod tests {
 
     #[test]
     fn who_comes_back_is_new_and_nobody_shares_a_seat() {
-        let two = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
+        let two = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
         assert_eq!(two.since(PeerId(2)), Some(2));
         let without = two.after(Change::Remove(PeerId(1))).unwrap();
         let three = without.after(Change::Add(PeerId(3))).unwrap();
@@ -198,7 +212,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_so_many_and_no_more() {
-        let mut full = Roster::founded_by(PeerId(0));
+        let mut full = Roster::founded_by(PeerId(0), 9);
         for peer in 1..MEMBERS_MAX as u64 {
             full = full.after(Change::Add(PeerId(peer))).unwrap();
         }
@@ -207,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_view_that_an_operator_made_is_newer_than_all_that_come_without_one() {
-        let two = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
+        let two = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
         let alone = two.without(PeerId(2), 7).unwrap();
         let (mut later, mut come) = (two.clone(), true);
         for _ in 0..1_000 {
@@ -221,7 +235,7 @@ mod tests {
 
     #[test]
     fn rosters_that_make_no_sense_are_seen_through() {
-        let good = Roster::founded_by(PeerId(1)).after(Change::Add(PeerId(2))).unwrap();
+        let good = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
         assert!(good.is_sane());
         let member = |since, seat| Member { since, seat };
         let with = |members: &[Member]| {

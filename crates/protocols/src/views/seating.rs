@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn quorums_of_neighbouring_views_always_meet() {
-        let mut roster = Roster::founded_by(PeerId(1));
+        let mut roster = Roster::founded_by(PeerId(1), 9);
         for peer in 2..40 {
             let next = roster.after(Change::Add(PeerId(peer))).unwrap();
             let (m, m_next) =
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_change_by_one_peer_changes_the_voters_by_one_at_most_and_all_take_their_share() {
-        let mut roster = Roster::founded_by(PeerId(1));
+        let mut roster = Roster::founded_by(PeerId(1), 9);
         for peer in 2..=30 {
             roster = roster.after(Change::Add(PeerId(peer))).unwrap();
         }

@@ -5,11 +5,14 @@
 //! promised only while most of a view remember what they promised, so a world is of one of these kinds:
 //!
 //! - *growth*: everybody joins at about the same time, over a bad network;
+//! - *haste*: a minority is cut off again and again, and voted out long before its votes have run out;
 //! - *crowds*: more than twelve, of whom a minority is cut off for long;
 //! - *removals*: the silent are voted out soon, and nobody loses its memory;
 //! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
 //! - *ruins*: once all are in, most are gone for good, and an operator says so;
 //! - *anything*: all of it, and nobody asks who gets in at last.
+
+use std::ops::Range;
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::Hosting;
@@ -37,6 +40,7 @@ const NEVER: Span = Span::from_secs(36_000);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Growth,
+    Haste,
     Crowds,
     Removals,
     Losses,
@@ -45,10 +49,15 @@ enum Kind {
 }
 
 impl Kind {
+    /// Whether everybody wants the same lock all the time.
+    fn is_crowded(self) -> bool {
+        matches!(self, Self::Growth | Self::Haste | Self::Crowds | Self::Ruins)
+    }
+
     /// When things begin to go wrong.
     fn begins(self) -> Span {
         match self {
-            Self::Growth | Self::Removals | Self::Anything => ms(500),
+            Self::Growth | Self::Haste | Self::Removals | Self::Anything => ms(500),
             Self::Crowds | Self::Losses | Self::Ruins => ALL_IN,
         }
     }
@@ -68,7 +77,8 @@ struct Moves {
 pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x6167_7265);
     let kind = match rng.below(20) {
-        0..6 => Kind::Removals,
+        0..4 => Kind::Removals,
+        4..6 => Kind::Haste,
         6..10 => Kind::Losses,
         10..12 => Kind::Ruins,
         12 => Kind::Crowds,
@@ -77,25 +87,27 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     };
     let mut network = draw::network(&mut rng);
     if kind == Kind::Growth {
-        network.loss = 0.2 * rng.unit();
-        network.late = 0.4 * rng.unit();
+        (network.loss, network.late) = (0.3 * rng.unit(), 0.6 * rng.unit());
     }
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
     subject.tuning.hosting = Hosting::Agreed;
     subject.tuning.durable |= kind != Kind::Anything;
+    if kind == Kind::Haste {
+        subject.tuning.lease_max = subject.tuning.lease_max + ms(4_000);
+    }
     let lease_max = subject.tuning.lease_max;
     let soon = ms(rng.between(500, 2_000)).max(subject.tuning.round_trip_worst * 2);
     subject.tuning.dead_after = match kind {
         Kind::Removals | Kind::Anything if rng.below(2) == 0 => soon,
         Kind::Removals | Kind::Anything => rng.span(soon, lease_max * 2),
-        Kind::Crowds => soon,
+        Kind::Crowds | Kind::Haste => soon,
         Kind::Growth | Kind::Losses | Kind::Ruins => NEVER,
     };
     let moves = moves(&mut rng, kind);
     let mut workload = draw::workload(&mut rng, &subject.tuning, false);
     workload.clients_on_hosts &= moves.joins + moves.leaves == 0 && kind == Kind::Removals;
-    if moves.restless || matches!(kind, Kind::Growth | Kind::Crowds | Kind::Ruins) {
+    if moves.restless || kind.is_crowded() {
         workload.names.truncate(1);
         workload.inside = Length::Uniform(Span::ZERO, lease_max);
         let clients = rng.between(4, 6) as usize;
@@ -115,8 +127,9 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     } else {
         draw::clocks(&mut rng, Regime::MemoryLoss, lease_max)
     };
-    let silence = ms(rng.between(500, 3_000));
-    let delay = ms(rng.between(20, 800));
+    let slow = if kind == Kind::Haste { 1 } else { 4 };
+    let silence = ms(rng.between(500, 750 * slow));
+    let delay = ms(rng.between(20, 200 * slow));
     // Who leaves stays until the others have let it go, and as long as anybody cares to look.
     let linger = if kind == Kind::Anything { ms(rng.between(500, 5_000)) } else { NEVER };
     let first = moves.first;
@@ -137,9 +150,10 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
 }
 
 fn moves(rng: &mut Rng, kind: Kind) -> Moves {
-    let restless = !matches!(kind, Kind::Ruins | Kind::Crowds | Kind::Growth) && rng.below(3) == 0;
+    let restless = !kind.is_crowded() && rng.below(3) == 0;
     let first = match kind {
         Kind::Growth => rng.between(1, 3),
+        Kind::Haste => rng.between(3, 6),
         Kind::Crowds => rng.between(PEERS_MAX + 1, CROWD_MAX),
         Kind::Ruins => rng.between(2, PEERS_MAX),
         _ if restless => rng.between(1, 5),
@@ -147,14 +161,14 @@ fn moves(rng: &mut Rng, kind: Kind) -> Moves {
     };
     let joins = match kind {
         Kind::Growth => rng.between(2, CROWD_MAX - first),
-        Kind::Crowds | Kind::Ruins => 0,
+        Kind::Haste | Kind::Crowds | Kind::Ruins => 0,
         _ if restless => 4,
         _ => rng.below(4).min(PEERS_MAX - first),
     };
     let leaves = match kind {
         Kind::Removals | Kind::Anything => rng.below(first),
         Kind::Losses => rng.below(first / 2 + 1),
-        Kind::Growth | Kind::Crowds | Kind::Ruins => 0,
+        Kind::Growth | Kind::Haste | Kind::Crowds | Kind::Ruins => 0,
     };
     let [first, joins, leaves] = [first, joins, leaves].map(|count| count as usize);
     Moves { first, joins, leaves, restless }
@@ -169,14 +183,20 @@ fn plan(
     let clients = draw::clients(config);
     match kind {
         Kind::Ruins => return ruin(rng, &others, &clients, kind.begins(), safety),
-        Kind::Crowds => return cut_off(rng, &others, &clients, kind.begins(), safety),
+        Kind::Crowds => {
+            let from = TrueTime(0) + rng.span(kind.begins(), kind.begins() + ms(3_000));
+            return cut_off(1, &others, &clients, from..TrueTime(0) + (safety - ms(100)));
+        }
+        Kind::Haste => {
+            return cut_off_often(rng, &others, &clients, subject.tuning.lease_max, safety);
+        }
         _ => {}
     }
     let stay = moves.first - moves.leaves;
     let losses = match kind {
         Kind::Losses => Some((stay - 1) / 2),
         Kind::Anything => None,
-        Kind::Growth | Kind::Crowds | Kind::Removals | Kind::Ruins => Some(0),
+        _ => Some(0),
     };
     let mut mishaps = Mishaps {
         hosts: hosts.clone(),
@@ -209,15 +229,39 @@ fn part(id: u32, some: &[PeerId], others: &[PeerId], from: TrueTime) -> [(TrueTi
     [(from, Fault::Cut(cut(some, others))), (from, Fault::Cut(cut(others, some)))]
 }
 
-/// Less than half of the members, and some clients, are cut off from the rest for a long time.
+/// Less than half of the members, and some clients, are cut off from the rest.
 fn cut_off(
-    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], from: Span, safety: Span,
+    id: u32, members: &[PeerId], clients: &[PeerId], when: Range<TrueTime>,
 ) -> Vec<(TrueTime, Fault)> {
     let (few, most) = members.split_at((members.len() - 1) / 2);
     let (here, there) = clients.split_at(clients.len() / 2);
-    let at = TrueTime(0) + rng.span(from, from + ms(3_000));
-    let mut faults = part(1, &[few, here].concat(), &[most, there].concat(), at).to_vec();
-    faults.push((TrueTime(0) + (safety - ms(100)), Fault::Mend(1)));
+    let some = [few, here].concat();
+    let mut faults = part(id, &some, &[most, there].concat(), when.start).to_vec();
+    faults.push((when.end, Fault::Mend(id)));
+    faults
+}
+
+/// That, again and again, each time with others. Shortly before, those clients already hear of one only of the
+/// members that they will not hear of at all: so whoever gets in has no votes to spare.
+fn cut_off_often(
+    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], lease: Span, safety: Span,
+) -> Vec<(TrueTime, Fault)> {
+    let (mut members, mut clients) = (members.to_vec(), clients.to_vec());
+    let mut faults = Vec::new();
+    let mut at = TrueTime(0) + rng.span(ms(2_000), ms(6_000));
+    for id in 1.. {
+        let end = at + ms(3_000) + rng.span(lease / 2, lease * 3 / 2);
+        if end > TrueTime(0) + safety {
+            break;
+        }
+        rng.shuffle(&mut members);
+        rng.shuffle(&mut clients);
+        let (_, most) = members.split_at((members.len() - 1) / 2);
+        faults.extend(part(id, &clients[..clients.len() / 2], &most[1..], at));
+        at = at + rng.span(ms(500), ms(3_000));
+        faults.extend(cut_off(id, &members, &clients, at..end));
+        at = end + rng.span(lease / 2, lease * 2);
+    }
     faults
 }
 
