@@ -15,6 +15,8 @@ const SEEDS: u32 = 10_000;
 const AGENT_SEEDS: u32 = 2_000;
 const MODE_SEEDS: u32 = 2_000;
 const OPEN_SEEDS: u32 = 2_000;
+/// How many with peers that agree on who is in, in each kind of company.
+const AGREED_SEEDS: u32 = 5_000;
 
 /// Everything, in the order in which it is quickest to fail.
 ///
@@ -58,6 +60,14 @@ pub(crate) fn test(quick: bool) -> Result<()> {
                 format!("torture with modes{flags}"),
                 format!(
                     "cargo run --release --quiet -- lab torture --protocol sigma --modes{flags} --seeds 0..{MODE_SEEDS}"
+                ),
+            ));
+        }
+        for flags in ["", " --agents", " --modes", " --agents --modes"] {
+            steps.push(Step::new(
+                format!("torture, agreed{flags}"),
+                format!(
+                    "cargo run --release --quiet -- lab torture --protocol sigma --membership agreed{flags} --seeds 0..{AGREED_SEEDS}"
                 ),
             ));
         }

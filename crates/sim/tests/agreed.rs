@@ -1,0 +1,124 @@
+//! Peers that agree on who is in: the cuts that break other guards, and what an operator can break.
+
+mod stage;
+
+use sigmalock_core::{PeerId, Span};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma::Hosting;
+use sigmalock_sim::faults::{Cut, Fault, FaultPlan};
+use sigmalock_sim::history::{TrueTime, What};
+use sigmalock_sim::overlay::Open;
+use sigmalock_sim::run::{Outcome, RunConfig};
+use sigmalock_sim::subject::{Subject, Tuning};
+use sigmalock_sim::workload::Length;
+use stage::{client, delays, host, loops, ms, quorum, secs, world};
+
+const LEASE: Span = secs(5);
+/// The first seconds are for getting together.
+const TOGETHER: u64 = 10;
+
+/// Five hosts, and four clients that always want the same lock, for a minute.
+fn five(seed: u64, faults: Vec<(TrueTime, Fault)>) -> RunConfig {
+    let mut world = world(seed, Quorum::ONE, delays(5, 15), loops(4));
+    world.hosts = 5;
+    world.workload.inside = Length::Uniform(ms(10), ms(300));
+    world.workload.ttl = Length::Constant(secs(4));
+    let (silence, delay, linger) = (secs(1), ms(200), secs(5));
+    world.open = Some(Open { first: 5, silence, delay, linger, lease_max: LEASE, cells: None });
+    world.faults = FaultPlan { faults, ..FaultPlan::default() };
+    world.keep_history = true;
+    world
+}
+
+/// The same world where nobody agrees on anything.
+fn five_that_look_around(seed: u64, faults: Vec<(TrueTime, Fault)>) -> RunConfig {
+    RunConfig { replicas: 9, ..five(seed, faults) }
+}
+
+fn run(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Outcome {
+    let protocol = sigmalock_protocols::catalogue::ProtocolName::Sigma;
+    let mut subject = Subject::new(protocol, Default::default(), quorum);
+    subject.tuning = Tuning {
+        lease_max: LEASE,
+        hosting,
+        dead_after,
+        durable: true,
+        ..Tuning::for_network(&world.network)
+    };
+    subject.run(world, &mut subject.oracles(world))
+}
+
+fn at(secs: u64) -> TrueTime {
+    TrueTime(0) + Span::from_secs(secs)
+}
+
+/// Two groups hear nothing of each other from then on.
+fn part(from: TrueTime, one: &[PeerId], other: &[PeerId]) -> [(TrueTime, Fault); 2] {
+    let cut = |from: &[PeerId], to: &[PeerId]| Cut { id: 1, from: from.into(), to: to.into() };
+    [(from, Fault::Cut(cut(one, other))), (from, Fault::Cut(cut(other, one)))]
+}
+
+/// {1, 2} and {4, 5} do not see each other, 3 sees all; two clients are on either side.
+fn three_sees_all() -> Vec<(TrueTime, Fault)> {
+    let one = [host(0), host(1), client(0), client(1)];
+    let other = [host(3), host(4), client(2), client(3)];
+    part(at(TOGETHER), &one, &other).to_vec()
+}
+
+fn entries_after(outcome: &Outcome, from: TrueTime) -> usize {
+    let history = outcome.history.iter().flatten();
+    history.filter(|r| r.at > from && matches!(r.what, What::Granted { .. })).count()
+}
+
+#[test]
+fn three_sees_all_and_the_others_do_not_see_each_other() {
+    for seed in 0..30 {
+        // Those who are silent may be voted out or not: the one who sees them takes them in again.
+        for (dead_after, fewest) in [(secs(3), 1), (secs(60), 20)] {
+            let world = five(seed, three_sees_all());
+            let outcome = run(&world, Hosting::Agreed, Quorum::ONE, dead_after);
+            assert_eq!(outcome.violations, [], "seed {seed}");
+            let later = entries_after(&outcome, at(TOGETHER + 5));
+            assert!(later >= fewest, "seed {seed}: {later} entries while the cut lasts");
+        }
+    }
+}
+
+#[test]
+fn going_by_who_one_sees_is_not_enough_there() {
+    let broken = |seed: &u64| {
+        let world = five_that_look_around(*seed, three_sees_all());
+        let outcome = run(&world, Hosting::Open, quorum(9, 6), secs(3));
+        outcome.violations.iter().any(|violation| violation.oracle == "exclusion")
+    };
+    assert!((0..30).any(|seed| broken(&seed)), "both sides take themselves for most");
+}
+
+/// Two hosts are cut off from three, and an operator tells them to forget those, who are well.
+fn forgetting_the_living() -> Vec<(TrueTime, Fault)> {
+    let one = [host(0), host(1), client(0), client(1)];
+    let other = [host(2), host(3), host(4), client(2), client(3)];
+    let mut faults = part(at(TOGETHER), &one, &other).to_vec();
+    for k in 2..5 {
+        faults.push((at(TOGETHER + 3), Fault::Forget { by: host(0), peer: host(k) }));
+    }
+    faults.push((at(40), Fault::Mend(1)));
+    faults
+}
+
+#[test]
+fn forgetting_members_that_live_lets_two_in_until_they_meet() {
+    let world = five(1, forgetting_the_living());
+    let outcome = run(&world, Hosting::Agreed, Quorum::ONE, secs(3));
+    let overlaps: Vec<TrueTime> = outcome
+        .violations
+        .iter()
+        .filter(|violation| violation.oracle == "exclusion")
+        .map(|violation| violation.at)
+        .collect();
+    assert!(!overlaps.is_empty(), "the oracle sees it");
+    // When they meet, the others find out that they were forgotten, and come in again.
+    let last = overlaps.iter().max().unwrap();
+    assert!(*last < at(40) + LEASE, "two were inside at {last:?}");
+    assert!(entries_after(&outcome, at(50)) > 10);
+}
