@@ -29,6 +29,10 @@ pub const SETTLE: Span = Span::from_secs(3);
 /// a peer that stood still for more than five drops what its sockets hold.
 const FLIGHT_MAX: Span = Span::from_secs(10);
 
+/// So long does a waiter have to say that it wants the vote it got. Who was cut off a moment ago keeps the
+/// others waiting for so long, once they have noticed.
+const CLAIM_WINDOW: Span = Span::from_secs(1);
+
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -341,6 +345,7 @@ fn agreed(me: PeerId, config: &Config) -> Agent<Agreed> {
 fn locks(mut sigma: sigma::Config, config: &Config) -> sigma::Config {
     sigma.lease_max = config.lease_max;
     sigma.flight_max = FLIGHT_MAX;
+    sigma.claim_window = CLAIM_WINDOW;
     sigma.tokens_per_grant = tokens_per_grant(config);
     sigma.durable = config.data.is_some();
     sigma

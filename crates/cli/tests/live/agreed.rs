@@ -12,12 +12,12 @@ const TWO: &str = "two peers cannot survive the crash of one: start a third";
 const SOON: Duration = Duration::from_secs(20);
 
 /// Views change as fast as the longest lease allows, so here it is short.
-fn brisk(durable: bool, dead_after: &str) -> Manner {
+pub(crate) fn brisk(durable: bool, dead_after: &str) -> Manner {
     let flags = ["--lease-max", "3s", "--dead-after", dead_after];
     Manner { durable, arguments: flags.map(str::to_owned).into(), ..Manner::default() }
 }
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -30,7 +30,7 @@ fn peers(peer: &Peer) -> Vec<Value> {
 }
 
 /// The view and the members that `peers --json` shows, ascending.
-fn members(peer: &Peer) -> (u64, Vec<String>) {
+pub(crate) fn members(peer: &Peer) -> (u64, Vec<String>) {
     let peers = peers(peer);
     let is_member = |peer: &&Value| peer["standing"] == "member";
     let name = |peer: &Value| peer["peer"].as_str().expect("a name").to_owned();

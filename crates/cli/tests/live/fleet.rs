@@ -11,6 +11,8 @@ use sigmalock::Client;
 use sigmalock::report::PeerStatus;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::router::Router;
+
 /// A directory of its own that goes when the test does.
 pub(crate) struct Scratch(PathBuf);
 
@@ -105,6 +107,8 @@ pub(crate) struct Fleet {
     _turn: OwnedMutexGuard<()>,
     scratch: Scratch,
     manner: Manner,
+    /// The network, if it is not loopback.
+    router: Option<Router>,
     started: usize,
     pub(crate) begin: Instant,
     /// How long it took until all had found each other.
@@ -130,7 +134,35 @@ impl Fleet {
         let _turn = Arc::clone(&TURN).lock_owned().await;
         let (scratch, peers) = (Scratch::new(), Vec::new());
         let (begin, formed_in) = (Instant::now(), Duration::ZERO);
-        Self { _turn, scratch, manner, started: 0, begin, formed_in, peers }
+        Self { _turn, scratch, manner, router: None, started: 0, begin, formed_in, peers }
+    }
+
+    /// So many peers that agree on who is in, each on a machine of its own, with machines to spare for
+    /// two more. `None` where that cannot be.
+    pub(crate) async fn routed(size: usize, manner: Manner) -> Option<Self> {
+        let mut fleet = Self::nobody(manner).await;
+        let key = fleet.scratch.path().join("key").display().to_string();
+        fleet.router = Some(Router::new(size + 2)?);
+        let made = fleet.binary(0).args(["key", "new", &key]).stdout(Stdio::null()).status();
+        assert!(made.expect("the binary starts").success(), "no swarm key");
+        fleet.manner.arguments.extend(["--swarm-key".into(), key]);
+        for size in 1..=size {
+            fleet.join(&[]).await;
+            fleet.agrees_on(size, Duration::from_secs(20)).await;
+        }
+        fleet.formed_in = fleet.begin.elapsed();
+        Some(fleet)
+    }
+
+    /// The network between machines.
+    pub(crate) fn router(&self) -> &Router {
+        self.router.as_ref().expect("a fleet with a router")
+    }
+
+    /// The binary, on the machine of a peer.
+    fn binary(&self, number: usize) -> Command {
+        let here = || Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+        self.router.as_ref().map_or_else(here, |router| router.command(number))
     }
 
     /// Waits until those who have just joined vote: locks spread over all of them can be had.
@@ -208,10 +240,12 @@ impl Fleet {
 
     async fn spawn(&self, number: usize, data: PathBuf, socket: PathBuf, extra: &[&str]) -> Peer {
         let log = self.scratch.path().join(format!("{number}.log"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+        let mut command = self.binary(number);
         command.args(["node", "--api", "none", "--socket"]).arg(&socket);
         if !extra.contains(&"--listen") {
-            command.args(["--listen", "127.0.0.1:0"]);
+            let address = |_: &Router| Router::address(number);
+            let address = self.router.as_ref().map_or("127.0.0.1".into(), address);
+            command.args(["--listen", &format!("{address}:0")]);
         }
         if self.manner.durable {
             command.arg("--data").arg(&data);

@@ -68,7 +68,7 @@ impl Drop for Lan {
     }
 }
 
-fn ip(words: &str) -> bool {
+pub(crate) fn ip(words: &str) -> bool {
     let ran = Command::new("ip").args(words.split_whitespace()).output();
     ran.is_ok_and(|ran| ran.status.success())
 }

@@ -4,6 +4,7 @@
 //! watches who is inside.
 
 mod agreed;
+mod contenders;
 mod crowds;
 mod deaths;
 mod fleet;
@@ -13,5 +14,7 @@ mod lan;
 mod load;
 mod modes;
 mod moves;
+mod partitions;
+mod router;
 mod soak;
 mod witness;

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use sigmalock::LostSignal;
+
 /// What it has seen.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Witness(Arc<Mutex<Seen>>);
@@ -20,6 +22,8 @@ struct Seen {
 struct Register {
     highest: u64,
     inside: Option<(u64, String)>,
+    /// Until when the one inside may be there, if it showed that.
+    right: Option<LostSignal>,
 }
 
 impl Witness {
@@ -37,8 +41,22 @@ impl Witness {
             objections.push(format!("{who} enters {name} with {token} while {whose} has {other}"));
         }
         register.highest = register.highest.max(token);
-        register.inside = Some((token, who.to_owned()));
+        (register.inside, register.right) = (Some((token, who.to_owned())), None);
         seen.objections.extend(objections);
+    }
+
+    /// The same for somebody who shows its right: once that has ended, it is outside, whether it found the
+    /// time to say so or not.
+    pub(crate) fn enter_by(&self, name: &str, token: u64, who: &str, right: LostSignal) {
+        if let Some(register) = self.0.lock().expect("no witness panics").names.get_mut(name)
+            && register.right.as_ref().is_some_and(LostSignal::is_lost)
+        {
+            register.inside = None;
+        }
+        self.enter(name, token, who);
+        if let Some(register) = self.0.lock().expect("no witness panics").names.get_mut(name) {
+            register.right = Some(right);
+        }
     }
 
     /// Somebody who believes to be inside writes. The register refuses lower tokens than it has seen; a

@@ -42,6 +42,9 @@ impl Host {
 
     pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.desk.views += 1;
+        for replica in self.replicas.values_mut() {
+            replica.dismiss(&mut self.desk, cx, peer);
+        }
         if !self.desk.config.hosting.hands_over() {
             return;
         }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use sigmalock_core::{Echo, LocalTime, Span};
+use sigmalock_core::{Echo, LocalTime, PeerId, Span};
 
 use super::message::{HandedWaiter, Ticket};
 
@@ -81,6 +81,20 @@ impl Queue {
             self.waiters.remove(place);
             self.unsaved.push((*ticket, None));
         }
+    }
+
+    /// Drops those of a client. Whether there were any.
+    pub(super) fn dismiss(&mut self, client: PeerId) -> bool {
+        let Self { waiters, unsaved, .. } = self;
+        let before = waiters.len();
+        waiters.retain(|waiter| {
+            let stays = waiter.ticket.request.client != client;
+            if !stays {
+                unsaved.push((waiter.ticket, None));
+            }
+            stays
+        });
+        waiters.len() < before
     }
 
     /// The oldest, or (against the rules) the youngest.

@@ -335,6 +335,14 @@ impl Replica {
         self.wake_to_vote(desk, cx);
     }
 
+    /// A client cannot be reached: its requests do not wait, or each would keep the others waiting for a
+    /// claim window. When it is back it asks again, and its ticket has its old place.
+    pub(super) fn dismiss(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+        if self.queue.dismiss(client) {
+            self.save(desk, cx);
+        }
+    }
+
     /// What it leaves behind when it is forgotten.
     pub(super) fn highest_token(&self) -> Token {
         self.tokens.highest()

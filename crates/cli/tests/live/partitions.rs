@@ -1,0 +1,294 @@
+//! Networks that are cut, in every shape, under peers that agree on who is in and contenders at each of
+//! them. Never are two inside; who is few gets nobody in; who is many goes on; and when the network is whole
+//! again everybody is back by itself.
+
+use std::time::{Duration, Instant};
+
+use sigmalock::Guard;
+
+use crate::agreed::{brisk, members, said};
+use crate::contenders::Contenders;
+use crate::fleet::Fleet;
+use crate::router::{Cuts, apart, unheard};
+
+/// By then peers notice a cut: after two seconds of silence, for which they listen every half a second.
+const NOTICED: Duration = Duration::from_millis(2_500);
+/// Those who are many stand still for no longer, from the cut: they go on within a second of noticing.
+const STILL_MAX: Duration = Duration::from_millis(3_500);
+/// The longest lease: what was held when the network was cut is over then.
+const LEASE_MAX: Duration = Duration::from_secs(3);
+/// What a busy machine may add.
+const SLACK: Duration = Duration::from_millis(300);
+/// Everybody is back within so long. The network is tried again after pauses that grow.
+const HEALED_MAX: Duration = Duration::from_secs(30);
+
+const ALL: [usize; 5] = [0, 1, 2, 3, 4];
+
+/// A fleet, its contenders, and what happened to its network. Peers are called by their machines.
+struct World {
+    fleet: Fleet,
+    contenders: Contenders,
+    cut_at: Instant,
+}
+
+impl World {
+    /// Five peers at work.
+    async fn new(dead_after: &str) -> Option<Self> {
+        let fleet = Fleet::routed(5, brisk(false, dead_after)).await?;
+        let mut contenders = Contenders::default();
+        for (machine, peer) in fleet.peers.iter().enumerate() {
+            contenders.add(peer, machine);
+        }
+        let begin = Instant::now();
+        while !contenders.all_got_in(&ALL, begin) {
+            assert!(begin.elapsed() < Duration::from_secs(10), "not everybody gets in");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        eprintln!(
+            "five peers formed in {:?}, at work after {:?}",
+            fleet.formed_in,
+            begin.elapsed()
+        );
+        Some(Self { fleet, contenders, cut_at: Instant::now() })
+    }
+
+    fn cut(&mut self, cuts: Cuts) {
+        self.fleet.router().lose(cuts);
+        self.cut_at = Instant::now();
+    }
+
+    /// Lets the cut last until so long after it began.
+    async fn lasts(&self, length: Duration) {
+        tokio::time::sleep_until((self.cut_at + length).into()).await;
+    }
+
+    /// Waits for each of these peers to say that it is of a minority, and says when.
+    async fn know_that_they_are_few(&self, few: &[usize]) {
+        for machine in few {
+            let client = self.fleet.peers[*machine].client().await;
+            loop {
+                let status = client.status().await.expect("it has a status");
+                if status.standing == "minority" && !status.can_grant {
+                    assert!(status.why_not.contains("members of the swarm"), "{}", status.why_not);
+                    break;
+                }
+                let since = self.cut_at.elapsed();
+                assert!(since < NOTICED + SLACK, "{machine} does not notice: {status:?}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        eprintln!("{few:?} know that they are few {:?} after the cut", self.cut_at.elapsed());
+    }
+
+    /// These got nobody in since the leases of before the cut were over.
+    fn nothing_granted_by(&self, few: &[usize]) {
+        let over = self.cut_at + LEASE_MAX;
+        let count = self.contenders.count(few, over, Instant::now());
+        assert_eq!(count, 0, "{few:?} grant, though they are few");
+    }
+
+    /// These stood still for a moment at most.
+    fn went_on(&self, many: &[usize]) {
+        let still = self.contenders.longest_gap(many, self.cut_at);
+        let entries = self.contenders.count(many, self.cut_at, Instant::now());
+        eprintln!("{many:?} went on: {entries} entries, stood still for {still:?} at most");
+        assert!(still < STILL_MAX + SLACK, "{many:?} stood still for {still:?}");
+    }
+
+    /// Mends the network, and waits until everybody is in the same view again and gets every lock.
+    async fn heals(&self, machines: &[usize]) {
+        let begin = Instant::now();
+        self.fleet.router().heal();
+        let view = self.fleet.agrees_on(machines.len(), HEALED_MAX).await;
+        let agreed = begin.elapsed();
+        let together = Instant::now();
+        while !self.contenders.all_got_in(machines, together) {
+            assert!(begin.elapsed() < HEALED_MAX, "not everybody gets in again");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        eprintln!("healed: view {view} after {agreed:?}, all got in after {:?}", begin.elapsed());
+        // Views may still change, by one who was voted out a moment ago.
+        let shown: Vec<_> = self.fleet.peers.iter().map(members).collect();
+        assert!(shown.iter().all(|(_, names)| names.len() == machines.len()), "{shown:?}");
+        assert!(shown.iter().all(|view| *view == shown[0]), "{shown:?}");
+        assert_eq!(self.contenders.objections(), [""; 0]);
+    }
+
+    async fn holds(&self, machine: usize, name: &str) -> Guard {
+        let client = self.fleet.peers[machine].client().await;
+        client.lock(name).ttl(LEASE_MAX).acquire().await.expect("it is free")
+    }
+}
+
+#[tokio::test]
+async fn three_of_five_go_on_and_two_grant_nothing() {
+    let Some(mut world) = World::new("30s").await else { return };
+    world.cut(apart(&[&[0, 1, 2], &[3, 4]]));
+    world.know_that_they_are_few(&[3, 4]).await;
+    let status = world.fleet.peers[3].ask(&["status"]);
+    assert_eq!(status.status.code(), Some(1), "{}", said(&status));
+    assert!(said(&status).contains("reaches 2 of 5 members"), "{}", said(&status));
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[3, 4]);
+    world.went_on(&[0, 1, 2]);
+    world.heals(&ALL).await;
+}
+
+#[tokio::test]
+async fn two_and_two_and_one_grant_nothing_until_they_meet() {
+    let Some(mut world) = World::new("2s").await else { return };
+    world.cut(apart(&[&[0, 1], &[2, 3], &[4]]));
+    world.know_that_they_are_few(&ALL).await;
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&ALL);
+    // Two of the three parts find each other.
+    world.cut(apart(&[&[0, 1, 2, 3], &[4]]));
+    while !world.contenders.all_got_in(&[0, 1, 2, 3], world.cut_at) {
+        assert!(world.cut_at.elapsed() < HEALED_MAX, "four of five do not go on");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    eprintln!("four of five got in {:?} after they met", world.cut_at.elapsed());
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[4]);
+    world.heals(&ALL).await;
+}
+
+#[tokio::test]
+async fn who_hears_but_is_not_heard_or_the_reverse_grants_nothing() {
+    let Some(mut world) = World::new("30s").await else { return };
+    for (few, cuts) in
+        [([3, 4], unheard(&[3, 4], &[0, 1, 2])), ([0, 4], unheard(&[1, 2, 3], &[0, 4]))]
+    {
+        let many: Vec<usize> = ALL.into_iter().filter(|machine| !few.contains(machine)).collect();
+        world.cut(cuts);
+        world.know_that_they_are_few(&few).await;
+        world.lasts(LEASE_MAX + Duration::from_secs(2)).await;
+        world.nothing_granted_by(&few);
+        world.went_on(&many);
+        world.heals(&ALL).await;
+    }
+}
+
+/// The counter-example to guards that count a majority of what one sees: {0, 1} and {3, 4} do not see each
+/// other, and 2 sees all. Both halves see three of five.
+#[tokio::test]
+async fn one_who_sees_two_halves_that_do_not_see_each_other_lets_one_in_at_a_time() {
+    for dead_after in ["30s", "2s"] {
+        let Some(mut world) = World::new(dead_after).await else { return };
+        let held = world.holds(0, "/cut/held").await;
+        world.cut(apart(&[&[0, 1], &[3, 4]]));
+        let other = world.fleet.peers[4].client().await;
+        let patience = LEASE_MAX * 2;
+        let stolen = other.lock("/cut/held").ttl(LEASE_MAX).wait(patience).acquire().await;
+        assert!(held.is_lost() || stolen.is_err(), "both halves hold the same lock");
+        drop((held, stolen));
+        world.lasts(LEASE_MAX * 3).await;
+        let half = |half: &[usize]| world.contenders.count(half, world.cut_at, Instant::now());
+        eprintln!("dead after {dead_after}: {} and {} entries", half(&[0, 1]), half(&[3, 4]));
+        world.went_on(&ALL);
+        world.heals(&ALL).await;
+    }
+}
+
+#[tokio::test]
+async fn links_that_flap_harm_nobody() {
+    let Some(mut world) = World::new("2s").await else { return };
+    let begin = world.cut_at;
+    let shapes = [
+        apart(&[&[0], &[1]]),
+        apart(&[&[0, 1, 2], &[3, 4]]),
+        unheard(&[2], &[0, 1, 3, 4]),
+        apart(&[&[0, 4], &[1, 2, 3]]),
+        unheard(&[0, 1], &[4]),
+    ];
+    let lengths = [300, 2_500, 1_200, 2_100, 600, 900].map(Duration::from_millis);
+    for (turn, length) in lengths.into_iter().cycle().take(10).enumerate() {
+        world.cut(shapes[turn % shapes.len()].clone());
+        world.lasts(length).await;
+        world.fleet.router().heal();
+        tokio::time::sleep(length / 3).await;
+    }
+    let entries = world.contenders.count(&ALL, begin, Instant::now());
+    eprintln!("{entries} entries in {:?} of flapping", begin.elapsed());
+    assert!(entries > 0, "nobody got in");
+    world.heals(&ALL).await;
+}
+
+#[tokio::test]
+async fn a_cut_of_several_leases_ends_what_few_hold_and_nothing_that_many_hold() {
+    let Some(mut world) = World::new("2s").await else { return };
+    let (many, few) = (world.holds(0, "/cut/many").await, world.holds(4, "/cut/few").await);
+    world.cut(apart(&[&[0, 1, 2], &[3, 4]]));
+    world.know_that_they_are_few(&[3, 4]).await;
+    few.lost().await;
+    let lost = world.cut_at.elapsed();
+    assert!(lost < LEASE_MAX, "a lease lasted for {lost:?}");
+    let other = world.fleet.peers[1].client().await;
+    let next = other.lock("/cut/few").wait(LEASE_MAX).acquire().await.expect("it is free again");
+    eprintln!("lost after {lost:?}, and the next had it after {:?}", world.cut_at.elapsed());
+    world.lasts(LEASE_MAX * 5).await;
+    assert!(!many.is_lost() && !next.is_lost(), "those who are many hold what they hold");
+    world.nothing_granted_by(&[3, 4]);
+    world.went_on(&[0, 1, 2]);
+    let status = world.fleet.peers[0].client().await.status().await.expect("it has a status");
+    assert_eq!(status.members, 3, "those who are away for so long are voted out");
+    world.heals(&ALL).await;
+    assert!(!many.is_lost() && !next.is_lost(), "healing ends nothing");
+}
+
+#[tokio::test]
+async fn a_newcomer_that_is_cut_off_with_its_contact_is_in_when_the_network_is_whole() {
+    let Some(mut world) = World::new("2s").await else { return };
+    let newcomer = world.fleet.join(&[]).await;
+    world.cut(apart(&[&[1, 2, 3, 4], &[0, newcomer]]));
+    world.contenders.add(&world.fleet.peers[newcomer], newcomer);
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[0, newcomer]);
+    world.went_on(&[1, 2, 3, 4]);
+    world.heals(&[0, 1, 2, 3, 4, newcomer]).await;
+}
+
+#[tokio::test]
+async fn who_leaves_during_a_cut_is_out_on_either_side_of_it() {
+    let Some(mut world) = World::new("2s").await else { return };
+    // The leaver among those who are few: nobody there can vote it out.
+    world.cut(apart(&[&[0, 1, 2], &[3, 4]]));
+    drop(world.fleet.leave(4).await);
+    eprintln!("it left {:?} after the cut", world.cut_at.elapsed());
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[3]);
+    world.went_on(&[0, 1, 2]);
+    world.heals(&[0, 1, 2, 3]).await;
+    // And among those who are many.
+    let fifth = world.fleet.join(&[]).await;
+    world.fleet.agrees_on(5, HEALED_MAX).await;
+    let machine = 5;
+    world.contenders.add(&world.fleet.peers[fifth], machine);
+    world.cut(apart(&[&[0, 1, 2, machine], &[3]]));
+    drop(world.fleet.leave(fifth).await);
+    eprintln!("it left {:?} after the cut", world.cut_at.elapsed());
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[3]);
+    world.went_on(&[0, 1, 2]);
+    world.heals(&[0, 1, 2, 3]).await;
+}
+
+#[tokio::test]
+async fn a_cut_while_a_dead_peer_is_voted_out_stops_neither() {
+    let Some(mut world) = World::new("2s").await else { return };
+    drop(world.fleet.kill(4));
+    let begin = Instant::now();
+    let client = world.fleet.peers[0].client().await;
+    // The first who knows that it is out may be the only one.
+    while client.status().await.expect("it has a status").members == 5 {
+        assert!(begin.elapsed() < HEALED_MAX, "the dead are not voted out");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    eprintln!("voted out after {:?}", begin.elapsed());
+    world.cut(apart(&[&[0, 1, 2], &[3]]));
+    world.know_that_they_are_few(&[3]).await;
+    world.lasts(LEASE_MAX * 2).await;
+    world.nothing_granted_by(&[3]);
+    world.went_on(&[0, 1, 2]);
+    world.heals(&[0, 1, 2, 3]).await;
+}
