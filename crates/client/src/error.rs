@@ -24,7 +24,7 @@ pub enum ConnectError {
     },
     /// None of the usual places has a peer. Start one, or say where one is.
     #[error(
-        "no peer is running: nobody answers at {tried}; start one with `sigmalock node`, or name one with SIGMALOCK_API"
+        "no peer is running: nobody answers at {tried}; start one with `sigmalock node --found` (or `--join ADDRESS`), or name one with SIGMALOCK_API"
     )]
     NoPeer {
         /// Where.
@@ -41,7 +41,7 @@ pub enum ConnectError {
     /// The directory of the user's own peer cannot be used.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// A peer could not be started. Start one by hand: `sigmalock node`.
+    /// A peer could not be started. Start one by hand: `sigmalock node --found`, or `--join ADDRESS`.
     #[error("could not start a peer with {program:?}: {reason}")]
     Start {
         /// The command that was to do it.

@@ -9,14 +9,16 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, alone, answer, granted, run, start, wish};
 use sigmalock_core::{Acquire, LockReply, Patience, Span, Token};
-use sigmalock_node::{Config, Node, StartError};
+use sigmalock_node::{Config, Membership, Node, StartError};
 use sigmalock_protocols::parts::Quorum;
 
 const DIRECTORY: &str = "SIGMALOCK_TEST_DIRECTORY";
+const AGREED: &str = "SIGMALOCK_TEST_AGREED";
+const KINDS: [Membership; 2] = [Membership::Open, Membership::Agreed];
 const TTL: Span = Span::from_secs(3);
 
-fn durable(dir: &Path) -> Config {
-    Config { data: Some(dir.into()), ..alone() }
+fn durable(dir: &Path, membership: Membership) -> Config {
+    Config { data: Some(dir.into()), membership, founds: true, ..alone() }
 }
 
 fn short(text: &str, patience: Patience) -> Acquire {
@@ -28,7 +30,8 @@ fn short(text: &str, patience: Patience) -> Acquire {
 fn child() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
     run(async {
-        let node = start(durable(Path::new(&dir))).await;
+        let agreed = std::env::var_os(AGREED).is_some();
+        let node = start(durable(Path::new(&dir), KINDS[usize::from(agreed)])).await;
         let mut session = node.handle().open_session("child".into()).unwrap();
         session.acquire(0, short("/held", Patience::Forever)).unwrap();
         println!("held {}", granted(&mut session, 0).await);
@@ -43,8 +46,12 @@ fn child() {
 
 /// Starts that process, lets it go on for a while, kills it, and says which tokens it has shown for
 /// /held and /busy.
-fn life(dir: &Path, entries: usize) -> (Token, Token) {
-    let mut child: Child = Command::new(std::env::current_exe().unwrap())
+fn life(dir: &Path, kind: Membership, entries: usize) -> (Token, Token) {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    if kind == Membership::Agreed {
+        child.env(AGREED, "");
+    }
+    let mut child: Child = child
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, dir)
         .stdout(Stdio::piped())
@@ -79,11 +86,15 @@ fn life(dir: &Path, entries: usize) -> (Token, Token) {
 
 #[test]
 fn a_killed_peer_comes_back_with_its_votes_and_its_tokens_grow_on() {
+    KINDS.into_iter().for_each(comes_back);
+}
+
+fn comes_back(kind: Membership) {
     let folder = Folder::new();
-    let (held, busy) = life(&folder.0, 100);
+    let (held, busy) = life(&folder.0, kind, 100);
     run(async {
         let began = Instant::now();
-        let node = start(durable(&folder.0)).await;
+        let node = start(durable(&folder.0, kind)).await;
         let mut session = node.handle().open_session("next".into()).unwrap();
         session.acquire(1, short("/held", Patience::Try)).unwrap();
         assert_eq!(answer(&mut session).await, (1, LockReply::Busy), "its vote is out");
@@ -99,14 +110,18 @@ fn a_killed_peer_comes_back_with_its_votes_and_its_tokens_grow_on() {
 
 #[test]
 fn a_peer_that_left_in_order_is_at_once_ready_again() {
+    KINDS.into_iter().for_each(leaves_and_comes_back);
+}
+
+fn leaves_and_comes_back(kind: Membership) {
     let folder = Folder::new();
     run(async {
-        let node = start(durable(&folder.0)).await;
+        let node = start(durable(&folder.0, kind)).await;
         let mut session = node.handle().open_session("a".into()).unwrap();
         session.acquire(1, short("/a", Patience::Forever)).unwrap();
         let first = granted(&mut session, 1).await;
         node.leave().await.unwrap();
-        let node = start(durable(&folder.0)).await;
+        let node = start(durable(&folder.0, kind)).await;
         let mut session = node.handle().open_session("b".into()).unwrap();
         session.acquire(1, short("/a", Patience::Try)).unwrap();
         assert!(granted(&mut session, 1).await > first);
@@ -117,7 +132,7 @@ fn a_peer_that_left_in_order_is_at_once_ready_again() {
 fn a_peer_whose_store_is_gone_votes_only_when_its_forgotten_votes_have_run_out() {
     let folder = Folder::new();
     run(async {
-        let config = || Config { lease_max: TTL, ..durable(&folder.0) };
+        let config = || Config { lease_max: TTL, ..durable(&folder.0, Membership::Open) };
         let node = start(config()).await;
         assert!(
             node.handle().status().await.unwrap().can_grant,
@@ -138,15 +153,49 @@ fn a_peer_whose_store_is_gone_votes_only_when_its_forgotten_votes_have_run_out()
 }
 
 #[test]
+fn a_founder_whose_store_is_gone_founds_no_second_swarm_and_says_what_to_do() {
+    let folder = Folder::new();
+    run(async {
+        let config = || durable(&folder.0, Membership::Agreed);
+        start(config()).await.leave().await.unwrap();
+        std::fs::remove_file(folder.0.join("votes.redb")).unwrap();
+        let node = start(config()).await;
+        let status = node.handle().status().await.unwrap();
+        let words = status.why_not.unwrap_or_default();
+        assert!(
+            words.contains("lost its memory") && words.contains("found a swarm anew"),
+            "{words}"
+        );
+        node.leave().await.unwrap();
+        std::fs::remove_dir_all(&folder.0).unwrap();
+        let node = start(config()).await;
+        assert!(node.handle().status().await.unwrap().can_grant, "it is another peer");
+    });
+}
+
+#[test]
+fn a_peer_that_is_told_nothing_founds_nothing() {
+    let folder = Folder::new();
+    run(async {
+        let dir = folder.0.join("new");
+        let config = Config { founds: false, ..durable(&dir, Membership::Agreed) };
+        let refused = Node::start(config).await.err().unwrap();
+        assert!(matches!(refused, StartError::Nobody), "{refused}");
+        assert!(!dir.exists(), "nothing was written");
+    });
+}
+
+#[test]
 fn a_directory_in_use_or_of_another_swarm_is_refused() {
     let folder = Folder::new();
     run(async {
-        let node = start(durable(&folder.0)).await;
-        let second = Node::start(durable(&folder.0)).await;
+        let durable = || durable(&folder.0, Membership::Open);
+        let node = start(durable()).await;
+        let second = Node::start(durable()).await;
         let words = second.err().unwrap().to_string();
         assert!(words.contains("in use by another process"), "{words}");
         node.leave().await.unwrap();
-        let other = Config { quorum: Quorum::new(5, 3).unwrap(), ..durable(&folder.0) };
+        let other = Config { quorum: Quorum::new(5, 3).unwrap(), ..durable() };
         let refused = Node::start(other).await.err().unwrap();
         assert!(matches!(refused, StartError::Store(_)));
         assert!(refused.to_string().contains("6 of 9"), "{refused}");

@@ -13,7 +13,7 @@
 //! - `hub`: the one task that polls the swarm. It never waits for a session nor for the driver.
 //! - `session`: from handshake to parting. Frames go from here to the driver and from the driver to
 //!   here without passing the hub.
-//! - `handshake`: versions, terms, and proofs that both know the swarm key.
+//! - `handshake`: versions, `terms`, and proofs that both know the swarm key.
 //! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections; `gate`: what
 //!   keeps Kademlia from talking to strangers.
 //! - `contact`, `record`: what is known of peers, and what is told of them.
@@ -32,6 +32,7 @@ mod session;
 mod streams;
 mod swarm;
 mod swarm_events;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod weather;

@@ -60,7 +60,7 @@ const SAMPLES: u32 = 10;
 /// Things measured in a round.
 const STEPS: u64 = 2;
 /// How long peers may take to find each other.
-const CONVERGE: Duration = Duration::from_secs(30);
+const CONVERGE: Duration = Duration::from_secs(60);
 
 fn count<const MAX: usize>(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (1..=MAX).contains(count));
