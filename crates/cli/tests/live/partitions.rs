@@ -8,7 +8,7 @@ use sigmalock::Guard;
 
 use crate::agreed::{brisk, members, said};
 use crate::contenders::Contenders;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Manner};
 use crate::router::{Cuts, apart, unheard};
 
 /// By then peers notice a cut: after two seconds of silence, for which they listen every half a second.
@@ -34,7 +34,11 @@ struct World {
 impl World {
     /// Five peers at work.
     async fn new(dead_after: &str) -> Option<Self> {
-        let fleet = Fleet::routed(5, brisk(false, dead_after)).await?;
+        Self::of(brisk(false, dead_after)).await
+    }
+
+    async fn of(manner: Manner) -> Option<Self> {
+        let fleet = Fleet::routed(5, manner).await?;
         let mut contenders = Contenders::default();
         for (machine, peer) in fleet.peers.iter().enumerate() {
             contenders.add(peer, machine);
@@ -202,7 +206,7 @@ async fn links_that_flap_harm_nobody() {
         unheard(&[0, 1], &[4]),
     ];
     let lengths = [300, 2_500, 1_200, 2_100, 600, 900].map(Duration::from_millis);
-    for (turn, length) in lengths.into_iter().cycle().take(10).enumerate() {
+    for (turn, length) in lengths.into_iter().cycle().take(8).enumerate() {
         world.cut(shapes[turn % shapes.len()].clone());
         world.lasts(length).await;
         world.fleet.router().heal();
@@ -216,7 +220,7 @@ async fn links_that_flap_harm_nobody() {
 
 #[tokio::test]
 async fn a_cut_of_several_leases_ends_what_few_hold_and_nothing_that_many_hold() {
-    let Some(mut world) = World::new("2s").await else { return };
+    let Some(mut world) = World::of(brisk(true, "2s")).await else { return };
     let (many, few) = (world.holds(0, "/cut/many").await, world.holds(4, "/cut/few").await);
     world.cut(apart(&[&[0, 1, 2], &[3, 4]]));
     world.know_that_they_are_few(&[3, 4]).await;
@@ -239,13 +243,28 @@ async fn a_cut_of_several_leases_ends_what_few_hold_and_nothing_that_many_hold()
 #[tokio::test]
 async fn a_newcomer_that_is_cut_off_with_its_contact_is_in_when_the_network_is_whole() {
     let Some(mut world) = World::new("2s").await else { return };
+    // Cut while it is being added, or a moment after.
     let newcomer = world.fleet.join(&[]).await;
     world.cut(apart(&[&[1, 2, 3, 4], &[0, newcomer]]));
+    let status = world.fleet.peers[newcomer].client().await.status().await;
+    eprintln!("the newcomer when cut off: {}", status.expect("it has a status").standing);
     world.contenders.add(&world.fleet.peers[newcomer], newcomer);
     world.lasts(LEASE_MAX * 2).await;
     world.nothing_granted_by(&[0, newcomer]);
     world.went_on(&[1, 2, 3, 4]);
-    world.heals(&[0, 1, 2, 3, 4, newcomer]).await;
+    let all = [0, 1, 2, 3, 4, newcomer];
+    world.heals(&all).await;
+    // Cut before it comes: its contact alone cannot add it.
+    world.cut(apart(&[&[1, 2, 3, 4, newcomer], &[0, 6]]));
+    let newest = world.fleet.join(&[]).await;
+    world.contenders.add(&world.fleet.peers[newest], newest);
+    world.lasts(LEASE_MAX + Duration::from_secs(1)).await;
+    let status = world.fleet.peers[newest].client().await.status().await;
+    let status = status.expect("it has a status");
+    assert_eq!((status.standing.as_str(), status.can_grant), ("outside", false), "{status:?}");
+    world.nothing_granted_by(&[0, newest]);
+    world.went_on(&[1, 2, 3, 4, newcomer]);
+    world.heals(&[0, 1, 2, 3, 4, newcomer, newest]).await;
 }
 
 #[tokio::test]
