@@ -606,10 +606,11 @@ fn any_message() -> impl Strategy<Value = Message> {
         ticket,
         ttl,
         sent,
+        inside: false,
     });
     (0u8..9, call, grant, token, any::<bool>(), 0u64..9).prop_map(
         |(kind, call, grant, token, flag, sequence)| {
-            let Ask { replica, ticket, ttl, sent } = call.clone();
+            let Ask { replica, ticket, ttl, sent, .. } = call.clone();
             let used = Used { token, knew: flag.then_some(grant.life) };
             let echo = Echo { sent, heard: sent.stamp() };
             let lease = sigmalock_core::Lease { given: sent.stamp(), ttl };

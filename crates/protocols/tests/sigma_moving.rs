@@ -10,7 +10,7 @@ use sigmalock_protocols::parts::{Hlc, Placement, Quorum};
 use sigmalock_protocols::sigma::message::{
     Answer, Ask, Claim, GrantId, HandOff, Hello, Message, Spent, Ticket, Used,
 };
-use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Sigma, Timer};
+use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Hosting, Sigma, Timer};
 
 const LEASE_MAX: Span = Span::from_secs(15);
 const TTL: Span = Span::from_secs(10);
@@ -67,7 +67,7 @@ impl Peer {
 
     fn born(id: u64, life: u64, birth: Birth<Sigma>) -> Self {
         let mut config = Config::new(Quorum::new(3, 2).unwrap());
-        (config.open, config.durable) = (true, true);
+        (config.hosting, config.durable) = (Hosting::Open, true);
         let placement = Placement::new(PeerId(id), key(id), true, LEASE_MAX, Span::ZERO);
         let sigma = Sigma::new(PeerId(id), config);
         let now = LocalTime::from_micros(id * 1_000_000_000);
@@ -135,7 +135,7 @@ fn ticket(call: u64) -> Ticket {
 }
 fn ask(call: u64) -> Ask {
     let sent = LocalTime::from_micros(77);
-    Ask { replica: replica(), ticket: ticket(call), ttl: TTL, sent }
+    Ask { replica: replica(), ticket: ticket(call), ttl: TTL, sent, inside: false }
 }
 fn hello(of: &Peer, life: u64) -> Message {
     Message::Hello(Hello { life: Incarnation(life), sent: of.now })

@@ -64,11 +64,6 @@ async fn rolling_restart(kill: bool) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         fleet.restart(peer).await;
         let view = fleet.agrees_on(5, Duration::from_secs(30)).await;
-        if kill {
-            // What was released while it was dead, it takes for held until the lease has run out. Of
-            // five votes two may be missing.
-            tokio::time::sleep(TTL / 2).await;
-        }
         eprintln!(
             "{:>6.2?}: {round} restarted, view {view}, longest wait {:?}",
             begin.elapsed(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sigmalock::{AcquireError, BreakError, Client, QueryError, ReleaseError};
+use sigmalock::{AcquireError, BreakError, Client, ForgetError, QueryError, ReleaseError};
 use tokio::time::timeout;
 
 use crate::peer::Peer;
@@ -23,7 +23,7 @@ async fn inspect_and_list_show_holder_and_waiters() {
     assert_eq!(holder.label, "alice");
     assert_eq!(holder.token, guard.token());
     assert_eq!(holder.peer, alice.peer());
-    assert_eq!((lock.replicas_total, lock.quorum, lock.replicas.len()), (9, 6, 9));
+    assert_eq!((lock.replicas_total, lock.quorum, lock.replicas.len()), (1, 1, 1));
 
     let listed = alice.list("/a/", 0).await.unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
@@ -36,6 +36,8 @@ async fn inspect_and_list_show_holder_and_waiters() {
     assert_eq!((status.sessions, status.held, status.waiting), (2, 2, 1));
     let peers = alice.peers().await.unwrap();
     assert!(peers.len() == 1 && peers[0].is_self, "{peers:?}");
+    assert_eq!((peers[0].standing.as_str(), peers[0].view), ("member", 1));
+    assert_eq!((status.membership.as_str(), status.standing.as_str()), ("agreed", "voting"));
 
     drop(guard);
     drop(timeout(SOON, waiting).await.unwrap().unwrap().unwrap());
@@ -72,6 +74,21 @@ async fn over_tcp_locks_are_broken_only_if_that_is_allowed() {
             Err(other) => panic!("{other:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn forgetting_is_refused_where_it_makes_no_sense_and_over_tcp() {
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    let itself = client.forget(client.peer()).await;
+    assert!(matches!(&itself, Err(ForgetError::Refused { text }) if text.contains("itself")));
+    let stranger = client.forget("p1").await;
+    assert!(matches!(stranger, Err(ForgetError::NotAMember { .. })), "{stranger:?}");
+    let nobody = client.forget("nobody").await;
+    assert!(matches!(nobody, Err(ForgetError::Refused { .. })), "{nobody:?}");
+    let afar = Client::connect(&peer.tcp()).await.unwrap().forget("p1").await;
+    assert!(matches!(&afar, Err(ForgetError::Refused { text }) if text.contains("Unix socket")));
+    assert_eq!(client.status().await.unwrap().members, 1, "nothing has changed");
 }
 
 #[tokio::test]

@@ -64,8 +64,8 @@ pub(crate) fn config() -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
-        membership: Membership::Open,
-        founds: false,
+        membership: Membership::Agreed,
+        founds: true,
         dead_after: Span::from_secs(30),
     }
 }

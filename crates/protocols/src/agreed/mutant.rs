@@ -11,8 +11,6 @@ mutants! {
     HearsVotesOfBefore = "hears-votes-of-before",
     /// The others go on at once when an operator has forgotten a member.
     ForgetsAtOnce = "forgets-at-once",
-    /// The tenth member, with whom only some vote on a name, does not wait for a lease.
-    GrowsLargeAtOnce = "grows-large-at-once",
     /// A client of a large view goes on without knowing whether most are still in it.
     GoesOnUnconfirmed = "goes-on-unconfirmed",
 }

@@ -228,7 +228,16 @@ impl Fleet {
         for effect in effects {
             match effect {
                 Effect::Send { to, message } => {
-                    self.packets.push(Packet { from: index, to: to.0 as usize, message });
+                    let to = to.0 as usize;
+                    if matches!(message, Message::Known { .. }) {
+                        // Said so often that nothing else would be heard: the last one will do.
+                        let other = |p: &Packet| {
+                            (p.from, p.to) != (index, to)
+                                || !matches!(p.message, Message::Known { .. })
+                        };
+                        self.packets.retain(other);
+                    }
+                    self.packets.push(Packet { from: index, to, message });
                 }
                 Effect::Persist { value, .. } => place.disk = value,
                 Effect::SetTimer { timer, at } => drop(place.timers.insert(timer, at)),

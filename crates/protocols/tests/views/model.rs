@@ -41,7 +41,7 @@ impl Model for Swarm {
 
     fn init_states(&self) -> Vec<State> {
         let mut fleet = Fleet::new(4, self.mutant, Span::ZERO, NO_CHANCE);
-        let three = Roster::founded_by(id(0)).after(Change::Add(id(1)));
+        let three = Roster::founded_by(id(0), 9).after(Change::Add(id(1)));
         let three = three.and_then(|two| two.after(Change::Add(id(2)))).unwrap();
         for index in 0..3 {
             fleet.places[index].disk = Some(Saved::View(three.clone(), Acceptor::default()));
@@ -50,7 +50,11 @@ impl Model for Swarm {
         }
         fleet.start(3, Birth::First);
         fleet.ask(3, Request::Join);
-        let wish = Packet { from: 3, to: 0, message: Message::Wish(Change::Add(id(3))) };
+        let wish = Packet {
+            from: 3,
+            to: 0,
+            message: Message::Wish { change: Change::Add(id(3)), origin: None },
+        };
         fleet.deliver(wish);
         fleet.leave(2);
         fleet.packets.clear();
@@ -91,7 +95,7 @@ impl Model for Swarm {
         // Who meets whom, and who knows how much, is not what this is about.
         fleet.packets.retain(|packet| {
             use Message::{Known, Refused, Wish};
-            !matches!(packet.message, Known { .. } | Wish(_) | Refused { .. })
+            !matches!(packet.message, Known { .. } | Wish { .. } | Refused { .. })
         });
         fleet.packets.sort();
         fleet.packets.dedup();
