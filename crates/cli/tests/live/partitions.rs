@@ -111,7 +111,6 @@ impl World {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         eprintln!("healed: view {view} after {agreed:?}, all got in after {:?}", begin.elapsed());
-        // Views may still change, by one who was voted out a moment ago.
         let shown: Vec<_> = self.fleet.peers.iter().map(members).collect();
         assert!(shown.iter().all(|(_, names)| names.len() == machines.len()), "{shown:?}");
         assert!(shown.iter().all(|view| *view == shown[0]), "{shown:?}");
@@ -202,11 +201,12 @@ async fn one_who_sees_two_halves_that_do_not_see_each_other_lets_one_in_at_a_tim
 #[tokio::test]
 async fn two_halves_that_vote_each_other_out_let_one_in_at_a_time() {
     let Some(world) = two_halves_and_one_who_sees_both("2s").await else { return };
-    let (still, noticed) = (world.contenders.longest_gap(&ALL, world.cut_at), world.cut_at + NOTICED);
+    let still = world.contenders.longest_gap(&ALL, world.cut_at);
+    let noticed = world.cut_at + NOTICED;
     let entries = world.contenders.count(&ALL, noticed, Instant::now());
     eprintln!("{entries} entries since it was noticed, stood still for {still:?} at most");
     // Who reaches too few waits with the vote of the one in the middle, until views change again.
-    assert!(still < LEASE_MAX * 3, "nobody got in for {still:?}");
+    assert!(entries > 0 && still < LEASE_MAX * 2, "nobody got in for {still:?}");
     world.heals(&ALL).await;
 }
 
