@@ -287,7 +287,7 @@ fn who_cannot_be_reached_does_not_wait_but_keeps_its_vote_and_its_place_when_it_
     let Answer::Queued { owner, ahead, .. } = back else { panic!("not queued: {back:?}") };
     assert_eq!(
         (owner, ahead),
-        (Some(ticket(10)), 0),
+        (Some(ticket(10)), 1),
         "11 does not wait, and 10 still has the vote"
     );
     let (to, _) = only(host.release(10, used(token)));
