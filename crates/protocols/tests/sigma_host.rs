@@ -274,6 +274,27 @@ fn an_unclaimed_vote_passes_on_after_the_claim_window() {
 }
 
 #[test]
+fn who_cannot_be_reached_does_not_wait_but_keeps_its_vote_and_its_place_when_it_is_back() {
+    let mut host = Peer::new(|_| {});
+    let token = vote(&host.request(10)).1;
+    for client in [11, 12, 13] {
+        host.request(client);
+    }
+    for gone in [10, 11, 12] {
+        assert!(sent(host.give(Input::PeerDown(PeerId(gone)))).is_empty());
+    }
+    let back = host.request(12);
+    let Answer::Queued { owner, ahead, .. } = back else { panic!("not queued: {back:?}") };
+    assert_eq!(
+        (owner, ahead),
+        (Some(ticket(10)), 1),
+        "11 does not wait, and 10 still has the vote"
+    );
+    let (to, _) = only(host.release(10, used(token)));
+    assert_eq!(to, PeerId(12), "13 has waited for less long");
+}
+
+#[test]
 fn tokens_follow_the_wall_clock_first_and_count_on_from_there() {
     let mut host = Peer::new(|_| {});
     let first = vote(&host.request(10)).1;

@@ -19,6 +19,8 @@ pub(crate) const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_millis(1_200);
 /// How long they are inside.
 const INSIDE: Duration = Duration::from_millis(8);
+/// One more, inside of which they stay for long, over cuts and leases. Nobody counts on getting it soon.
+const LONG: (&str, Duration) = ("/cut/long", Duration::from_millis(1_500));
 
 /// Somebody got in.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +41,12 @@ pub(crate) struct Contenders {
 impl Contenders {
     /// One more for each name, at a peer.
     pub(crate) fn add(&mut self, peer: &Peer, machine: usize) {
-        for name in NAMES {
+        for (name, inside) in NAMES.map(|name| (name, INSIDE)).into_iter().chain([LONG]) {
             let work = Work {
                 socket: peer.socket.clone(),
                 machine,
                 name,
+                inside,
                 witness: self.witness.clone(),
                 entries: Arc::clone(&self.entries),
             };
@@ -96,6 +99,7 @@ struct Work {
     socket: PathBuf,
     machine: usize,
     name: &'static str,
+    inside: Duration,
     witness: Witness,
     entries: Arc<Mutex<Vec<Entry>>>,
 }
@@ -120,7 +124,7 @@ impl Work {
             let entry = Entry { machine: self.machine, name: self.name, at: Instant::now() };
             self.entries.lock().expect("nobody panics here").push(entry);
             tokio::select! {
-                () = tokio::time::sleep(INSIDE) => {}
+                () = tokio::time::sleep(self.inside) => {}
                 () = guard.lost() => {}
             }
             if !guard.is_lost() {

@@ -104,7 +104,6 @@ static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
 
 /// A swarm of processes. All of them end with it.
 pub(crate) struct Fleet {
-    _turn: OwnedMutexGuard<()>,
     scratch: Scratch,
     manner: Manner,
     /// The network, if it is not loopback.
@@ -114,6 +113,8 @@ pub(crate) struct Fleet {
     /// How long it took until all had found each other.
     pub(crate) formed_in: Duration,
     pub(crate) peers: Vec<Peer>,
+    /// Last: the next fleet begins when all of this one is gone.
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl Fleet {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::lan::ip;
 
@@ -38,17 +39,19 @@ pub(crate) struct Router {
 impl Router {
     /// `None` where namespaces cannot be made; then it says so.
     pub(crate) fn new(machines: usize) -> Option<Self> {
-        let stem = format!("sr{}", std::process::id());
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let stem = format!("sr{}x{number}", std::process::id());
         let router = Self { stem, machines, cuts: Mutex::default() };
-        let made = ip(&format!("netns add {}", router.hub()))
-            && (0..machines).all(|index| router.plug_in(index))
-            && router.forwards();
-        if !made {
+        if !ip(&format!("netns add {}", router.hub())) {
             eprintln!(
                 "SKIPPED, NOTHING TESTED: no network namespaces can be made here (they take `ip` and root)"
             );
+            return None;
         }
-        made.then_some(router)
+        let made = (0..machines).all(|index| router.plug_in(index)) && router.forwards();
+        assert!(made, "there are namespaces, but no router can be made of one");
+        Some(router)
     }
 
     fn hub(&self) -> String {
