@@ -126,8 +126,8 @@ pub struct Agreed {
     early: Vec<(PeerId, u64, sigma::Message)>,
     /// Peers whose promises were not heard, because they were at an earlier view.
     behind: BTreeSet<PeerId>,
-    /// Which view others were told of, or asked about, and at which this peer was then.
-    hinted: BTreeMap<PeerId, (u64, u64)>,
+    /// The newest view that each peer was heard in, and at which this peer was when it last hinted at that.
+    heard: BTreeMap<PeerId, (u64, u64)>,
     /// Kept for their memory.
     from_views: Vec<Effect<Views>>,
     from_locks: Vec<Effect<Sigma>>,
@@ -212,7 +212,7 @@ impl Agreed {
             votes: false,
             early: Vec::new(),
             behind: BTreeSet::new(),
-            hinted: BTreeMap::new(),
+            heard: BTreeMap::new(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
         }
@@ -274,6 +274,7 @@ impl Agreed {
                     _ => 0,
                 };
                 self.pass_views(cx, Input::Receive { from, message });
+                self.note_view(from, known);
                 self.catches_up(cx, from, known);
             }
             Message::Locks { view, message } => {
@@ -298,20 +299,30 @@ impl Agreed {
         cx.note(Note::OtherView);
         if later && self.early.len() < EARLY_MAX {
             self.early.push((from, view, message));
-        } else if !later && from != self.me {
+        } else if !later && self.heard.get(&from).is_some_and(|(newest, _)| *newest < self.view) {
             self.behind.insert(from);
         }
     }
 
-    /// Somebody is at another view: whoever knows less is told.
+    /// Somebody is at another view: whoever knows less is told, once. What comes late says nothing.
     fn hint(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
-        let hint = (view, self.view);
-        if view == self.view || from == self.me || self.hinted.get(&from) == Some(&hint) {
+        let mine = self.view;
+        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
+        if from == self.me || view < newest || (view, mine) == (newest, hinted_at) {
             return;
         }
-        self.hinted.insert(from, hint);
-        let message = views::Message::Known { view, settled: false, sent: LocalTime::MIN };
-        self.pass_views(cx, Input::Receive { from, message });
+        self.heard.insert(from, (view, mine));
+        if view != mine {
+            let message = views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+            self.pass_views(cx, Input::Receive { from, message });
+        }
+    }
+
+    fn note_view(&mut self, from: PeerId, view: u64) {
+        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
+        if view > newest {
+            self.heard.insert(from, (view, hinted_at));
+        }
     }
 
     /// Somebody who was behind is no more: what it said then may be asked again.
@@ -340,7 +351,6 @@ impl Agreed {
         };
         self.view = number;
         self.behind.clear();
-        self.hinted.clear();
         let forced = matches!(last, Change::Forget(_)) && since != 0;
         if since != self.since {
             self.since = since;
@@ -484,6 +494,8 @@ impl Protocol for Agreed {
                 self.pass_locks(cx, Input::PeerUp(peer));
             }
             Input::PeerDown(peer) => {
+                self.heard.remove(&peer);
+                self.behind.remove(&peer);
                 self.pass_views(cx, Input::PeerDown(peer));
                 self.pass_locks(cx, Input::PeerDown(peer));
             }

@@ -306,7 +306,7 @@ impl Strawman {
             LockRequest::Release { held } => self.on_leave(cx, id, held),
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
             LockRequest::Evict { .. } | LockRequest::Forget { .. } => {
-                cx.reply(id, LockReply::Refused(Refusal::UnknownCall))
+                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
         }
     }
