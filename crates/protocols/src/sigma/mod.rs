@@ -16,7 +16,7 @@
 //!
 //! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged: peers crash,
 //!   they do not lie.
-//! - Which peer hosts a replica does not change; or, with [`Config::open`], hosts hand their replicas over
+//! - Which peer hosts a replica does not change; or, with [`Hosting::Open`], hosts hand their replicas over
 //!   and views of the swarm settle within the time that [`crate::parts::Placement`] allows for.
 //! - Clock rates differ by less than the margin (±0.5 % each); offsets and wall clocks do not matter
 //!   for exclusion.
