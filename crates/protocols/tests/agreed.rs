@@ -301,6 +301,33 @@ fn an_operator_can_go_on_without_a_majority_after_a_lease() {
 }
 
 #[test]
+fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() {
+    let mut town = Town::of(2, None);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    // Nobody answers the newcomer for a lease, and Alice does not reach it.
+    let unheard = |packet: &Packet| {
+        let fetch = sigmalock_core::Message::kind(&packet.message) == "FETCH";
+        fetch || (packet.from, packet.to) == (ALICE, 2)
+    };
+    town.start(2, Birth::First);
+    town.pass(Span::from_secs(5), |packet| !unheard(packet));
+    assert!(matches!(town.standing(2), Standing::Learning { .. }));
+    town.ask(BOB);
+    town.pass(Span::from_secs(15), |packet| !unheard(packet));
+    assert_eq!(town.standing(2), Standing::Voting);
+    let owners = |town: &Town| {
+        let replicas = town.places[&2].agreed.replicas(&Around(town.now), town.now, &name());
+        let owners = replicas.iter().flat_map(|replica| &replica.owners);
+        owners.map(|owner| owner.request.client.0).collect::<Vec<_>>()
+    };
+    assert_eq!(owners(&town), [BOB]);
+    town.pass(Span::from_secs(2), |packet| (packet.from, packet.to) != (ALICE, 2));
+    assert_eq!(owners(&town), [BOB]);
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+#[test]
 fn a_swarm_of_another_origin_is_left_alone() {
     let mut town = Town::of(2, None);
     // Somebody else has founded a swarm, too: its view is newer by number.

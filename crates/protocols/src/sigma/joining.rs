@@ -104,6 +104,7 @@ impl Host {
 
     /// Asks those who have not answered, and again after a while.
     pub(super) fn fetch(&mut self, cx: Cx<'_, '_>) {
+        self.end_joining(cx);
         let Some(joining) = &mut self.joining else { return self.reconsider_all(cx) };
         joining.tries += 1;
         for (peer, progress) in &joining.members {
@@ -115,6 +116,13 @@ impl Host {
         self.settle(cx);
     }
 
+    /// Who has waited for a lease and votes no longer wants to know: its votes may be others' by now.
+    fn end_joining(&mut self, cx: Cx<'_, '_>) {
+        if self.votes(cx) {
+            self.joining = None;
+        }
+    }
+
     /// A newcomer asks which votes are out. Who does not know that itself has nothing to say.
     pub(super) fn on_fetch(&mut self, cx: Cx<'_, '_>, from: PeerId, after: Option<Name>) {
         if !self.desk.config.hosting.is_agreed() {
@@ -124,7 +132,8 @@ impl Host {
             return;
         }
         let now = cx.now();
-        let begin = after.as_ref().map_or(Bound::Unbounded, |name| Bound::Excluded(beyond(name)));
+        let begin =
+            after.as_ref().map_or(Bound::Unbounded, |name| Bound::Excluded(inspect::beyond(name)));
         let mut rest = self.replicas.range((begin, Bound::Unbounded)).peekable();
         let (mut names, mut owners) = (Vec::new(), 0);
         while names.len() < VOTES_PAGE_MAX
@@ -145,6 +154,7 @@ impl Host {
     }
 
     pub(super) fn on_votes(&mut self, cx: Cx<'_, '_>, from: PeerId, votes: Votes) {
+        self.end_joining(cx);
         let (config, Some(joining)) = (&self.desk.config, &mut self.joining) else { return };
         if !votes.names.iter().all(|on| is_sane(config, on)) || votes.names.len() > VOTES_PAGE_MAX {
             return cx.note(Note::Malformed);
@@ -208,10 +218,6 @@ impl Host {
     fn votes(&self, cx: Cx<'_, '_>) -> bool {
         cx.may_vote() && self.desk.abstain_until <= cx.now()
     }
-}
-
-fn beyond(name: &Name) -> ReplicaId {
-    inspect::beyond(name)
 }
 
 fn is_sane(config: &Config, on: &VotesOn) -> bool {
