@@ -4,7 +4,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 4] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 8] = [
     (
         Membership::Fixed,
         (3, 2),
@@ -33,7 +33,14 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 4] = [
         "a host that had been cut off renewed votes with what it had proposed before, when others had shown \
          higher tokens meanwhile and forgotten them",
     ),
+    (Membership::Agreed, (1, 1), 25_740, ANSWERED_LATE),
+    (Membership::Agreed, (1, 1), 98_291, ANSWERED_LATE),
+    (Membership::Agreed, (1, 1), 128_201, ANSWERED_LATE),
+    (Membership::Agreed, (1, 1), 139_209, ANSWERED_LATE),
 ];
+
+const ANSWERED_LATE: &str = "a newcomer that was answered only after it had waited for a lease and voted took \
+                             on a second owner of its vote";
 
 #[test]
 fn what_once_failed_does_not_fail_again() {
