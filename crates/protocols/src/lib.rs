@@ -1,5 +1,5 @@
-//! The protocols, one folder each. They do not know each other; what they share is in [`parts`], and
-//! [`catalogue`] names them all.
+//! The protocols, one folder each. They do not know each other, but for layers ([`agent`], [`agreed`]);
+//! what they share is in [`parts`], and [`catalogue`] names them all.
 #![no_std]
 
 extern crate alloc;

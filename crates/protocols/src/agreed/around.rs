@@ -4,16 +4,18 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{HandedOver, Key, LocalTime, Name, PeerId, ReplicaId, Surroundings, WallTime};
 
-use crate::views::Roster;
+use crate::views::{Roster, Views};
 
 /// The world of one peer in one view.
 pub(super) struct InView<'a> {
     pub(super) around: &'a mut dyn Surroundings,
-    pub(super) roster: Option<&'a Roster>,
+    pub(super) views: &'a Views,
+    pub(super) now: LocalTime,
     /// Whether this peer may vote, and from when on.
     pub(super) votes: bool,
     pub(super) votes_from: LocalTime,
-    pub(super) counts_until: LocalTime,
+    /// It goes on without knowing whether most are still in its view, which is against the rules.
+    pub(super) unconfirmed: bool,
 }
 
 /// Who hosts a replica.
@@ -39,7 +41,7 @@ impl Surroundings for InView<'_> {
         self.around.next_hop(key)
     }
     fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        host_of(self.roster, replica)
+        host_of(self.views.roster(), replica)
     }
     fn inherited_until(&self, _: &ReplicaId, _: &dyn Fn(PeerId) -> HandedOver) -> LocalTime {
         self.votes_from
@@ -48,10 +50,10 @@ impl Surroundings for InView<'_> {
         self.votes
     }
     fn seats(&self, name: &Name) -> Vec<u16> {
-        let voters = self.roster.map_or_else(Vec::new, |roster| roster.voters(name));
+        let voters = self.views.roster().map_or_else(Vec::new, |roster| roster.voters(name));
         voters.into_iter().map(|(seat, _)| seat).collect()
     }
     fn counts_until(&self) -> LocalTime {
-        self.counts_until
+        if self.unconfirmed { LocalTime::NEVER } else { self.views.counts_until(self.now) }
     }
 }

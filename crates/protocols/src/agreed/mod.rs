@@ -438,13 +438,11 @@ impl Agreed {
         let now = cx.now();
         let mut around = InView {
             around: cx.surroundings(),
-            roster: self.views.roster(),
+            views: &self.views,
+            now,
             votes: self.since != 0 && self.votes_from <= now,
             votes_from: self.votes_from,
-            counts_until: match self.config.breaks(Mutant::GoesOnUnconfirmed) {
-                true => LocalTime::NEVER,
-                false => self.views.counts_until(now),
-            },
+            unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
         };
         self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
         let view = self.view;
