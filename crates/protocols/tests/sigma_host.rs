@@ -176,6 +176,38 @@ fn section_iv_yield_is_a_release_and_a_request_and_the_earliest_is_chosen() {
     assert_eq!(only(host.release(11, Spent::Nothing)).0, PeerId(12));
 }
 
+fn withdraw(client: u64, grant: Option<GrantId>) -> Message {
+    Message::Withdraw { replica: replica(), ticket: ticket(client), grant }
+}
+
+#[test]
+fn who_withdraws_gives_its_vote_and_its_place_to_the_others_and_may_ask_again() {
+    let mut host = Peer::new(|_| {});
+    let grant = vote(&host.request(10)).0;
+    host.request(11);
+    host.request(12);
+    assert!(host.hear(PeerId(11), withdraw(11, None)).is_empty());
+    let (to, message) = only(host.hear(PeerId(10), withdraw(10, Some(grant))));
+    assert_eq!(to, PeerId(12));
+    assert!(matches!(answer(message), Answer::Yours { asked: false, .. }));
+    assert!(matches!(host.request(10), Answer::Queued { ahead: 1, .. }), "it is not dead");
+    assert_eq!(only(host.release(12, Spent::Nothing)).0, PeerId(10));
+}
+
+#[test]
+fn a_withdrawal_that_comes_late_or_from_somebody_else_takes_no_vote_away() {
+    let mut host = Peer::new(|_| {});
+    let earlier = vote(&host.request(10)).0;
+    host.hear(PeerId(10), Message::Yield(ask(10), earlier));
+    let later = vote(&host.request(10)).0;
+    assert_ne!(earlier, later);
+    host.request(11);
+    assert!(host.hear(PeerId(10), withdraw(10, Some(earlier))).is_empty());
+    assert!(host.hear(PeerId(10), withdraw(10, None)).is_empty());
+    assert!(host.hear(PeerId(11), withdraw(10, Some(later))).is_empty());
+    assert_eq!(vote(&host.request(10)).0, later);
+}
+
 #[test]
 fn section_iv_the_advised_wait_is_the_mean_critical_section_times_the_place_and_a_half() {
     let mut host = Peer::new(|config| config.service_default = Span::from_secs(2));
@@ -629,7 +661,7 @@ fn any_message() -> impl Strategy<Value = Message> {
         sent,
         inside: false,
     });
-    (0u8..9, call, grant, token, any::<bool>(), 0u64..9).prop_map(
+    (0u8..10, call, grant, token, any::<bool>(), 0u64..9).prop_map(
         |(kind, call, grant, token, flag, sequence)| {
             let Ask { replica, ticket, ttl, sent, .. } = call.clone();
             let used = Used { token, knew: flag.then_some(grant.life) };
@@ -644,6 +676,7 @@ fn any_message() -> impl Strategy<Value = Message> {
                 3 => Message::Release { replica, ticket, spent: Spent::Token(used) },
                 4 => Message::Renew { sent, claims: vec![Claim { replica, ticket, grant, used }] },
                 5 => Message::Recall { replica, ticket, grant },
+                9 => Message::Withdraw { replica, ticket, grant: flag.then_some(grant) },
                 6 => {
                     let (call, index) = (ticket.request.call, replica.index);
                     Message::Renewed {

@@ -32,6 +32,8 @@ pub struct Open {
     pub lease_max: Span,
     /// If votes weigh zones of the key space: in how many cells it is measured.
     pub cells: Option<u16>,
+    /// Whether hosts see which clients they can reach, as live ones do.
+    pub clients_seen: bool,
 }
 
 impl Open {
@@ -55,6 +57,8 @@ pub(crate) struct Overlay {
     members: BTreeSet<usize>,
     left: BTreeSet<usize>,
     rng: Rng,
+    /// For what hosts see of clients, so that it makes no difference to what else is seen.
+    rng_of_clients: Rng,
 }
 
 impl Overlay {
@@ -67,6 +71,7 @@ impl Overlay {
             members: BTreeSet::new(),
             left: BTreeSet::new(),
             rng: Rng::split(seed, 0x6f76_6572),
+            rng_of_clients: Rng::split(seed, 0x636c_6e74),
         }
     }
 
@@ -147,11 +152,16 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn schedule_look(&mut self, observer: usize, about: usize, after: Span) {
         let Some(overlay) = &mut self.overlay else { return };
-        if about < self.roster.hosts {
-            let at = self.now + after + overlay.rng.span(Span::ZERO, overlay.open.delay);
-            let (observer, about) = (observer as u32, about as u32);
-            self.queue.push(at, Event::Look { observer, about });
-        }
+        let rng = if about < self.roster.hosts {
+            &mut overlay.rng
+        } else if overlay.open.clients_seen && observer < self.roster.hosts {
+            &mut overlay.rng_of_clients
+        } else {
+            return;
+        };
+        let at = self.now + after + rng.span(Span::ZERO, overlay.open.delay);
+        let (observer, about) = (observer as u32, about as u32);
+        self.queue.push(at, Event::Look { observer, about });
     }
 
     pub(crate) fn on_cut(&mut self, cut: &Cut) {
@@ -264,7 +274,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                 for (id, key, ago) in lost {
                     placement.mourn(id, key, now - ago);
                 }
-                placement.up(id, key_of(seed, id), true, now);
+                placement.up(id, key_of(seed, id), about < self.roster.hosts, now);
                 Input::PeerUp(id)
             }
             None => {

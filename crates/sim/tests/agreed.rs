@@ -4,9 +4,10 @@ mod stage;
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::Hosting;
+use sigmalock_protocols::sigma::{self, Hosting};
 use sigmalock_sim::faults::{Cut, Fault, FaultPlan};
 use sigmalock_sim::history::{TrueTime, What};
+use sigmalock_sim::mutant::Mutant;
 use sigmalock_sim::overlay::Open;
 use sigmalock_sim::run::{Outcome, RunConfig};
 use sigmalock_sim::subject::{Subject, Tuning};
@@ -24,7 +25,15 @@ fn five(seed: u64, faults: Vec<(TrueTime, Fault)>) -> RunConfig {
     world.workload.inside = Length::Uniform(ms(10), ms(300));
     world.workload.ttl = Length::Constant(secs(4));
     let (silence, delay, linger) = (secs(1), ms(200), secs(5));
-    world.open = Some(Open { first: 5, silence, delay, linger, lease_max: LEASE, cells: None });
+    world.open = Some(Open {
+        first: 5,
+        silence,
+        delay,
+        linger,
+        lease_max: LEASE,
+        cells: None,
+        clients_seen: true,
+    });
     world.faults = FaultPlan { faults, ..FaultPlan::default() };
     world.keep_history = true;
     world
@@ -35,7 +44,7 @@ fn five_that_look_around(seed: u64, faults: Vec<(TrueTime, Fault)>) -> RunConfig
     RunConfig { replicas: 9, ..five(seed, faults) }
 }
 
-fn run(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Outcome {
+fn subject(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Subject {
     let protocol = sigmalock_protocols::catalogue::ProtocolName::Sigma;
     let mut subject = Subject::new(protocol, Default::default(), quorum);
     subject.tuning = Tuning {
@@ -45,6 +54,11 @@ fn run(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) ->
         durable: true,
         ..Tuning::for_network(&world.network)
     };
+    subject
+}
+
+fn run(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Outcome {
+    let subject = subject(world, hosting, quorum, dead_after);
     subject.run(world, &mut subject.oracles(world))
 }
 
@@ -70,18 +84,82 @@ fn entries_after(outcome: &Outcome, from: TrueTime) -> usize {
     history.filter(|r| r.at > from && matches!(r.what, What::Granted { .. })).count()
 }
 
+/// The longest that nobody was let in, from shortly after the cut on.
+fn longest_pause(outcome: &Outcome, from: TrueTime) -> Span {
+    let history = outcome.history.iter().flatten();
+    let granted = history.filter(|r| matches!(r.what, What::Granted { .. })).map(|r| r.at);
+    let times: Vec<TrueTime> =
+        [from].into_iter().chain(granted.filter(|at| *at > from)).chain([outcome.end]).collect();
+    times.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or_default()
+}
+
+/// A rule of Sigma's left out.
+fn run_without(world: &RunConfig, rule: Option<sigma::Mutant>) -> Outcome {
+    let mut subject = subject(world, Hosting::Agreed, Quorum::ONE, secs(60));
+    subject.mutant = rule.map(Mutant::Sigma);
+    subject.run(world, &mut subject.oracles(world))
+}
+
 #[test]
 fn three_sees_all_and_the_others_do_not_see_each_other() {
     for seed in 0..30 {
         // Those who are silent may be voted out or not: the one who sees them takes them in again.
-        for (dead_after, fewest) in [(secs(3), 1), (secs(60), 20)] {
+        for dead_after in [secs(3), secs(60)] {
             let world = five(seed, three_sees_all());
             let outcome = run(&world, Hosting::Agreed, Quorum::ONE, dead_after);
             assert_eq!(outcome.violations, [], "seed {seed}");
-            let later = entries_after(&outcome, at(TOGETHER + 5));
-            assert!(later >= fewest, "seed {seed}: {later} entries while the cut lasts");
+            let pause = longest_pause(&outcome, at(TOGETHER + 5));
+            assert!(pause < secs(1), "seed {seed}: nobody was let in for {pause}");
         }
     }
+}
+
+/// Two hosts are gone, so that each of the others is needed, and a client reaches just one of those.
+fn one_client_reaches_one_host() -> Vec<(TrueTime, Fault)> {
+    let mut faults =
+        part(at(TOGETHER), &[client(0)], &[host(0), host(1), host(3), host(4)]).to_vec();
+    faults.extend([3, 4].map(|k| (at(TOGETHER), Fault::Destroy(host(k)))));
+    faults
+}
+
+#[test]
+fn who_reaches_too_few_to_win_is_in_nobodys_way() {
+    let pause = |seed: u64, rule| {
+        let world = five(seed, one_client_reaches_one_host());
+        let outcome = run_without(&world, rule);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        longest_pause(&outcome, at(TOGETHER + 5))
+    };
+    for seed in 0..30 {
+        assert!(pause(seed, None) < secs(2), "seed {seed}: {}", pause(seed, None));
+    }
+    let stands = Some(sigma::Mutant::StandsInTheWay);
+    assert!((0..30).any(|seed| pause(seed, stands) > secs(10)), "otherwise names stand still");
+}
+
+/// Most clients that wait are cut off together with two hosts.
+fn most_who_wait_are_cut_off() -> Vec<(TrueTime, Fault)> {
+    let one = [host(0), host(1), host(2), client(0), client(1)];
+    let mut other = vec![host(3), host(4)];
+    other.extend((2..12).map(client));
+    part(at(TOGETHER), &one, &other).to_vec()
+}
+
+#[test]
+fn nobody_waits_for_those_who_cannot_be_reached() {
+    let pause = |seed: u64, rule| {
+        let mut world = five(seed, most_who_wait_are_cut_off());
+        world.workload.arrivals = loops(12);
+        let outcome = run_without(&world, rule);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        longest_pause(&outcome, at(TOGETHER))
+    };
+    // A holder's lease runs out, and that of a waiter who was given the vote just before.
+    for seed in 0..30 {
+        assert!(pause(seed, None) < secs(3), "seed {seed}: {}", pause(seed, None));
+    }
+    let waits = Some(sigma::Mutant::WaitsForTheUnreachable);
+    assert!((0..30).any(|seed| pause(seed, waits) > secs(10)), "otherwise for one after the other");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::table::{Align, Table};
 /// protocol gets through. A mutant that gets through all its seeds is a hole in the oracles: exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = after_lab_help(EXAMPLES))]
-#[command(mut_arg("seeds", |seeds| seeds.default_value("0..3000")))]
+#[command(mut_arg("seeds", |seeds| seeds.default_value("0..10000")))]
 pub(crate) struct Mutants {
     /// Only say which mutants there are
     #[arg(long)]

@@ -1,5 +1,7 @@
 //! One request, from its first REQUEST to its RELEASE.
 
+use alloc::collections::BTreeSet;
+
 use sigmalock_core::{
     Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId,
     ReplicaId, Span, Token,
@@ -22,6 +24,8 @@ pub(super) struct Attempt {
     pub(super) gives_up_at: LocalTime,
     pub(super) ballot: Ballot,
     pub(super) phase: Phase,
+    /// Whether it has stepped out of the others' way, because too many hosts cannot vote for it to win.
+    pub(super) aside: bool,
     /// Until then it is fresh news that this request's turn has come at some replica, so that what is
     /// heard of older requests elsewhere is likely out of date: they are on their way out.
     turn_until: LocalTime,
@@ -64,7 +68,9 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Attempt {
     /// Sends REQUEST to all replicas.
-    pub(super) fn start(config: &Config, cx: Cx<'_, '_>, ticket: Ticket, wish: &Acquire) -> Self {
+    pub(super) fn start(
+        config: &Config, cx: Cx<'_, '_>, ticket: Ticket, wish: &Acquire, down: &BTreeSet<PeerId>,
+    ) -> Self {
         let gives_up_at = match wish.patience {
             Patience::For(span) => cx.now() + span,
             Patience::Try | Patience::Forever => LocalTime::NEVER,
@@ -80,6 +86,7 @@ impl Attempt {
                 Hosting::Fixed | Hosting::Open => Ballot::new(0..config.quorum.n() as u16),
             },
             phase: Phase::Asking,
+            aside: false,
             turn_until: LocalTime::MIN,
             round_trip: Span::ZERO,
             yield_from: LocalTime::MIN,
@@ -93,8 +100,9 @@ impl Attempt {
         for index in 0..attempt.ballot.len() {
             attempt.ask(config, cx, index);
         }
+        attempt.ballot.mark_down(down);
         // Who knows no hosts yet may wait for some, or not.
-        let nobody = attempt.ballot.len() == 0;
+        let nobody = attempt.ballot.len() == 0 || attempt.cannot_win(config);
         attempt.wake_by(cx, if nobody { cx.now() } else { gives_up_at });
         attempt
     }
@@ -285,9 +293,9 @@ impl Attempt {
         for index in 0..self.ballot.len() {
             let seat = self.ballot.seat(index);
             if seat.is_due(now) || (probing && seat.is_foreign()) {
-                // Twice without an answer: as good as down, so that vote holders do not wait on it.
-                if seat.tries >= 2 && seat.held().is_none() {
-                    self.ballot.set_news(index, News::Nobody);
+                // Twice without an answer: vote holders do not wait on it.
+                if seat.tries >= 2 && !matches!(seat.news, News::Mine(_) | News::Nobody) {
+                    self.ballot.set_news(index, News::Silent);
                 }
                 self.ask(config, cx, index);
             }
@@ -328,8 +336,11 @@ impl Attempt {
 
     /// Peers have agreed on another membership. Who votes on the name may have changed, and what was said in
     /// the last view does not count in this one, so all are asked. A guard stands until its deadline.
-    pub(super) fn on_view(&mut self, config: &Config, cx: Cx<'_, '_>) -> Step {
+    pub(super) fn on_view(
+        &mut self, config: &Config, cx: Cx<'_, '_>, down: &BTreeSet<PeerId>,
+    ) -> Step {
         self.ballot.reseat(&cx.seats(&self.name));
+        self.ballot.mark_down(down);
         for index in 0..self.ballot.len() {
             self.ask(config, cx, index);
         }
@@ -355,6 +366,10 @@ impl Attempt {
         if matches!(self.phase, Phase::Inside(_)) {
             return Step::Continue;
         }
+        let cannot_win = self.cannot_win(config);
+        if !cannot_win && self.aside {
+            self.come_back(config, cx);
+        }
         if self.ballot.votes() >= config.quorum.m() && self.has_won(config, cx) {
             return Step::Continue;
         }
@@ -363,6 +378,10 @@ impl Attempt {
             self.phase = Phase::Asking;
         }
         self.seal_at = LocalTime::NEVER;
+        if cannot_win {
+            self.stand_aside(config, cx);
+            return if self.only_try { Step::Over(LockReply::Busy) } else { Step::Continue };
+        }
         let nowhere = config.quorum.n().saturating_sub(self.ballot.len());
         if self.ballot.foreign() + nowhere > config.quorum.n() - config.quorum.m() {
             if self.only_try {
@@ -384,6 +403,44 @@ impl Attempt {
             self.wake_by(cx, self.probe_at);
         }
         Step::Continue
+    }
+
+    /// Whether too many replicas cannot vote for this request to win. Where hosts hand over, others soon can.
+    fn cannot_win(&self, config: &Config) -> bool {
+        if config.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
+            return false;
+        }
+        let nobody = self.ballot.seats().filter(|seat| seat.news == News::Nobody).count();
+        nobody > config.quorum.n() - config.quorum.m()
+    }
+
+    /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given
+    /// the votes that they need, again and again. From now on it asks only those who cannot vote, until enough
+    /// of them can.
+    fn stand_aside(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        self.aside = true;
+        self.probe_at = LocalTime::NEVER;
+        for index in 0..self.ballot.len() {
+            let seat = self.ballot.seat(index);
+            if let Some(&Held { grant, .. }) = seat.held() {
+                self.give_back(config, cx, index, grant);
+            } else if seat.place.is_some() && matches!(seat.news, News::Theirs(..)) {
+                self.withdraw(cx, index);
+            }
+        }
+    }
+
+    /// Enough can vote again: asks those whom it left, or has not heard from.
+    fn come_back(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        self.aside = false;
+        for index in 0..self.ballot.len() {
+            let seat = self.ballot.seat(index);
+            let left =
+                seat.place.is_none() && matches!(seat.news, News::Unknown | News::Theirs(..));
+            if left && self.may_ask(config, cx, index) {
+                self.ask(config, cx, index);
+            }
+        }
     }
 
     /// Outcome 1: this request has m votes. It is let in if m of them have written down the same token

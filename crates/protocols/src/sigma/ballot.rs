@@ -1,5 +1,6 @@
 //! What a client knows about all n replicas, and what follows from it. Nothing here speaks.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use sigmalock_core::{LocalTime, Mode, PeerId, Span, Token};
@@ -79,6 +80,16 @@ impl Ballot {
         seat.news = news;
         self.votes += usize::from(seat.held().is_some());
         self.foreign += usize::from(seat.is_foreign());
+    }
+
+    /// These peers cannot be reached.
+    pub(super) fn mark_down(&mut self, down: &BTreeSet<PeerId>) {
+        for index in 0..self.seats.len() {
+            let seat = &self.seats[index];
+            if seat.held().is_none() && seat.host.is_some_and(|host| down.contains(&host)) {
+                self.set_news(index, News::Nobody);
+            }
+        }
     }
 
     /// The replica has another host, of which nothing is known yet. A vote that is held stays so until it
@@ -170,7 +181,7 @@ impl Ballot {
         let mut known = self.votes;
         for seat in &self.seats {
             match &seat.news {
-                News::Nobody => known += 1,
+                News::Nobody | News::Silent => known += 1,
                 News::Theirs(owner, heard) if counts(owner, *heard) => {
                     known += 1;
                     match rivals.iter_mut().find(|(rival, _)| as_one(rival, owner)) {

@@ -86,7 +86,7 @@ impl Client {
                     let request =
                         RequestId { client: self.me, incarnation: self.incarnation, call: id };
                     let ticket = Ticket { order, request, mode: wish.mode };
-                    let attempt = Attempt::start(&self.config, cx, ticket, &wish);
+                    let attempt = Attempt::start(&self.config, cx, ticket, &wish, &self.down);
                     self.attempts.insert(id, attempt);
                 }
             },
@@ -251,7 +251,7 @@ impl Client {
         let calls: Vec<CallId> = self.attempts.keys().copied().collect();
         for call in calls {
             if let Some(attempt) = self.attempts.get_mut(&call) {
-                let step = attempt.on_view(&self.config, cx);
+                let step = attempt.on_view(&self.config, cx, &self.down);
                 self.after(cx, call, step);
             }
         }

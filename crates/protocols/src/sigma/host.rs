@@ -177,6 +177,18 @@ impl Host {
         });
     }
 
+    pub(super) fn on_withdraw(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, id: &ReplicaId, ticket: Ticket,
+        grant: Option<GrantId>,
+    ) {
+        if ticket.request.client != from {
+            return cx.note(Note::Malformed);
+        }
+        if let Some(replica) = self.replicas.get_mut(id) {
+            replica.on_withdraw(&mut self.desk, cx, ticket, grant);
+        }
+    }
+
     pub(super) fn on_release(
         &mut self, cx: Cx<'_, '_>, from: PeerId, id: &ReplicaId, ticket: Ticket, spent: Spent,
     ) {

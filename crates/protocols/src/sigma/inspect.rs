@@ -86,7 +86,7 @@ impl Attempt {
             *match seat.news {
                 News::Mine(_) => &mut report.mine,
                 News::Theirs(..) => &mut report.theirs,
-                News::Nobody => &mut report.nobody,
+                News::Nobody | News::Silent => &mut report.nobody,
                 News::Unknown => &mut report.unknown,
             } += 1;
         }

@@ -7,6 +7,7 @@
 //!    │ ◄─────────────────── GRANT  your turn  │  (the same message, unasked)
 //!    │ YIELD    nobody can win, next please ► │  gives one grant back and asks again
 //!    │ ◄───── RECALL  an older one waits here │  answered by YIELD, unless it has won
+//!    │ WITHDRAW go on without me ───────────► │  it hears of too few to win, and asks again when that changes
 //!    │ SEAL     write this token down ──────► │  only where the votes propose different tokens
 //!    │ RENEW    I am still inside ──────────► │  one for all the names of a client at a host
 //!    │ ◄──────────────────────────── RENEWED  │
@@ -325,6 +326,15 @@ pub enum Message {
     Yield(Ask, GrantId),
     /// Write this token down for this grant.
     Seal(Ask, GrantId, Token),
+    /// I cannot win for now: let the others pass. I may ask again.
+    Withdraw {
+        /// The replica.
+        replica: ReplicaId,
+        /// The request.
+        ticket: Ticket,
+        /// The grant it gives back, if it has one.
+        grant: Option<GrantId>,
+    },
     /// I am done, or no longer want it.
     Release {
         /// The replica.
@@ -414,6 +424,7 @@ impl sigmalock_core::Message for Message {
             Self::Request(_) => "REQUEST",
             Self::Yield(..) => "YIELD",
             Self::Seal(..) => "SEAL",
+            Self::Withdraw { .. } => "WITHDRAW",
             Self::Release { .. } => "RELEASE",
             Self::Renew { .. } => "RENEW",
             Self::Response(Response { answer: Answer::Yours { asked: false, .. }, .. }) => "GRANT",
@@ -438,6 +449,7 @@ impl sigmalock_core::Message for Message {
             Self::Request(ask) => named(&ask.replica) + 16,
             Self::Yield(ask, _) => named(&ask.replica) + 16 + GRANT,
             Self::Seal(ask, ..) => named(&ask.replica) + 16 + GRANT + 8,
+            Self::Withdraw { replica, .. } => named(replica) + 1 + GRANT,
             Self::Release { replica, spent, .. } => {
                 named(replica) + if matches!(spent, Spent::Token(_)) { 17 } else { 1 }
             }
@@ -481,6 +493,7 @@ impl fmt::Display for Message {
             Self::Request(ask) => write!(f, " {}", ask.ticket),
             Self::Yield(ask, grant) => write!(f, " {} grant {}", ask.ticket, grant.number),
             Self::Seal(ask, _, token) => write!(f, " {} token {token}", ask.ticket),
+            Self::Withdraw { ticket, .. } => write!(f, " {ticket}"),
             Self::Release { ticket, spent: Spent::Token(used), .. } => {
                 write!(f, " {ticket} token {}", used.token)
             }

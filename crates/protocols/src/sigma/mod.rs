@@ -29,7 +29,8 @@
 //!   there are.
 //! - Tokens grow from guard to guard, so that a resource that refuses lower ones is never touched by
 //!   a holder that overslept. For hosts that lost their memory this rests on their wall clocks too.
-//! - Whoever waits gets in, roughly in the order of asking, as long as m hosts can be reached.
+//! - Whoever waits gets in, roughly in the order of asking, as long as it can reach m hosts; who cannot is in
+//!   nobody's way.
 //!
 //! It does *not* guarantee that a sleeping holder knows that its time is up (that is what the token is
 //! for), nor first-come-first-served to the letter (REQUESTs may overtake each other).
@@ -299,6 +300,9 @@ fn receive(
         Message::Request(ask) => host.on_request(cx, from, &ask),
         Message::Yield(ask, grant) => host.on_yield(cx, from, &ask, grant),
         Message::Seal(ask, grant, token) => host.on_seal(cx, from, &ask, grant, token),
+        Message::Withdraw { replica, ticket, grant } => {
+            host.on_withdraw(cx, from, &replica, ticket, grant);
+        }
         Message::Release { replica, ticket, spent } => {
             host.on_release(cx, from, &replica, ticket, spent);
         }

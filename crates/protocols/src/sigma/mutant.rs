@@ -73,6 +73,10 @@ mutants! {
     ReadsUnderTheWritersToken = "reads-under-the-writers-token",
     /// A replica does not remember the tokens of readers.
     ForgetsReaders = "forgets-readers",
+    /// A replica keeps a place in its queue for clients that it cannot reach.
+    WaitsForTheUnreachable = "waits-for-the-unreachable",
+    /// A client that reaches too few hosts to win stands in line like everybody else.
+    StandsInTheWay = "stands-in-the-way",
     /// The newcomer of a view does not ask which votes are out.
     SettlesWithoutAsking = "settles-without-asking",
     /// A host hands a replica off and says of one reader only that it has its vote.

@@ -213,12 +213,27 @@ impl Replica {
     /// YIELD: a RELEASE of one grant and a REQUEST, in one.
     pub(super) fn on_yield(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId) {
         self.settle(desk, cx);
-        let any = desk.breaks(Mutant::AcceptsAnyYield);
-        if self.owners.get(&ask.ticket).is_some_and(|owner| owner.vote.grant == grant || any) {
-            cx.note(Note::Yielded);
-            self.vacate(desk, ask.ticket, End::Returned);
-        }
+        self.take_back(desk, cx, ask.ticket, grant);
         self.answer(desk, cx, ask);
+    }
+
+    fn take_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, ticket: Ticket, grant: GrantId) {
+        let any = desk.breaks(Mutant::AcceptsAnyYield);
+        if self.owners.get(&ticket).is_some_and(|owner| owner.vote.grant == grant || any) {
+            cx.note(Note::Yielded);
+            self.vacate(desk, ticket, End::Returned);
+        }
+    }
+
+    /// WITHDRAW: it goes on without a request, which may come again.
+    pub(super) fn on_withdraw(
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, grant: Option<GrantId>,
+    ) {
+        if let Some(grant) = grant {
+            self.take_back(desk, cx, ticket, grant);
+        }
+        self.queue.remove(&ticket);
+        self.settle(desk, cx);
     }
 
     /// SEAL: writes a token down, for a present owner only and never below what was proposed.
@@ -338,7 +353,7 @@ impl Replica {
     /// A client cannot be reached: its requests do not wait, or each would keep the others waiting for a
     /// claim window. When it is back it asks again, and its ticket has its old place.
     pub(super) fn dismiss(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
-        if self.queue.dismiss(client) {
+        if !desk.breaks(Mutant::WaitsForTheUnreachable) && self.queue.dismiss(client) {
             self.save(desk, cx);
         }
     }

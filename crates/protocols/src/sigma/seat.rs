@@ -53,6 +53,8 @@ pub(super) enum News {
     Theirs(Ticket, LocalTime),
     /// Nobody's, and nobody can get it: its host is down or abstains.
     Nobody,
+    /// Its host does not answer, or none is known: as good as down, but that is a guess.
+    Silent,
 }
 
 /// A vote this client holds.
@@ -125,7 +127,7 @@ impl Seat {
 
     /// Whether the vote is known not to be this request's.
     pub(super) const fn is_foreign(&self) -> bool {
-        matches!(self.news, News::Theirs(..) | News::Nobody)
+        matches!(self.news, News::Theirs(..) | News::Nobody | News::Silent)
     }
 
     /// Whether it is time to ask again, or nearly: asking several at once lets one wake-up do.

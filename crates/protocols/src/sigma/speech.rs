@@ -21,8 +21,11 @@ impl Attempt {
         if seat.host != host {
             self.ballot.move_seat(index, host);
         }
+        if self.aside && !matches!(self.ballot.seat(index).news, News::Nobody | News::Silent) {
+            return self.withdraw(cx, index);
+        }
         let Some(host) = host else {
-            self.ballot.set_news(index, News::Nobody);
+            self.ballot.set_news(index, News::Silent);
             return self.ask_later(cx, index, self.retry_after(config, 4));
         };
         let seat = self.ballot.seat(index);
@@ -35,6 +38,18 @@ impl Attempt {
         };
         cx.send(host, message);
         self.await_answer(config, cx, index);
+    }
+
+    /// Gives back the vote or the place in the queue that it has there, if it has one.
+    pub(super) fn withdraw(&mut self, cx: Cx<'_, '_>, index: usize) {
+        let seat = self.ballot.seat_mut(index);
+        seat.ask_at = LocalTime::NEVER;
+        let queued = seat.place.take().is_some();
+        let grant = seat.yielded.filter(|_| seat.yielding);
+        let Some(host) = seat.host.filter(|_| queued || grant.is_some()) else { return };
+        seat.asked_at = cx.now();
+        let replica = ReplicaId { name: self.name.clone(), index: seat.index };
+        cx.send(host, Message::Withdraw { replica, ticket: self.ticket, grant });
     }
 
     /// A former host says who hosts a replica now. It is asked at once, unless this request has just been

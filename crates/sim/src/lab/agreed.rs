@@ -133,7 +133,8 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     // Who leaves stays until the others have let it go, and as long as anybody cares to look.
     let linger = if kind == Kind::Anything { ms(rng.between(500, 5_000)) } else { NEVER };
     let first = moves.first;
-    config.open = Some(Open { first, silence, delay, linger, lease_max, cells: None });
+    let (cells, clients_seen) = (None, true);
+    config.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
     let safety = kind.begins() + ms(rng.between(30_000, 60_000));
     let heal_at = (kind != Kind::Anything).then_some(TrueTime(0) + safety);
     config.faults = FaultPlan { heal_at, ..FaultPlan::default() };

@@ -62,7 +62,9 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         Mutant::ForgetsTombstones | Mutant::SitsOnVotes => "idle",
         Mutant::ServesYoungestFirst | Mutant::LetsReadersPass => "fifo",
         Mutant::KeepsReadersApart => "sharing",
-        Mutant::NeverEndsLeases => "stall",
+        Mutant::NeverEndsLeases | Mutant::StandsInTheWay | Mutant::WaitsForTheUnreachable => {
+            "stall"
+        }
         Mutant::EndsInSilence => "answered",
         Mutant::IgnoresDeadline => "notice",
     }

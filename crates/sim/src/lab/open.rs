@@ -63,7 +63,8 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let silence = ms(rng.between(1_000, 3_000));
     let delay = ms(rng.between(50, 800));
     let linger = ms(rng.between(500, 5_000));
-    config.open = Some(Open { first, silence, delay, linger, lease_max, cells: None });
+    let (cells, clients_seen) = (None, false);
+    config.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
     let safety = ms(rng.between(30_000, 60_000));
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
     let moves = Moves { joins, leaves, restless };

@@ -215,7 +215,8 @@ fn world(config: ZoneConfig, cast: &Cast, subject: &mut Subject) -> RunConfig {
     world.compromised.clone_from(&cast.compromised);
     let (silence, delay, linger) = (ms(1_000), ms(100), ms(1_500));
     let cells = Some(config.cells);
-    world.open = Some(Open { first: config.peers, silence, delay, linger, lease_max, cells });
+    let (first, clients_seen) = (config.peers, false);
+    world.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
     world.duration = config.duration;
     let roster = world.roster();
     let mut faults = FaultPlan::default();
