@@ -44,8 +44,8 @@ mod around;
 mod inspect;
 mod message;
 mod mutant;
+mod whereabouts;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -57,13 +57,11 @@ use sigmalock_core::{
 use self::around::InView;
 pub use self::message::Message;
 pub use self::mutant::Mutant;
+use self::whereabouts::Whereabouts;
 use crate::parts::Quorum;
 use crate::parts::quorum::VOTERS_MAX;
 use crate::sigma::{self, Hosting, Sigma};
 use crate::views::{self, Change, Standing, Views};
-
-/// So many promises from later views are kept until this peer knows those; more are lost.
-const EARLY_MAX: usize = 1_024;
 
 /// How a peer comes into a swarm, if it is not in one already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -122,12 +120,8 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
-    /// Promises from later views.
-    early: Vec<(PeerId, u64, sigma::Message)>,
-    /// Peers whose promises were not heard, because they were at an earlier view.
-    behind: BTreeSet<PeerId>,
-    /// The newest view that each peer was heard in, and at which this peer was when it last hinted at that.
-    heard: BTreeMap<PeerId, (u64, u64)>,
+    /// Who else is at which view.
+    others: Whereabouts,
     /// Kept for their memory.
     from_views: Vec<Effect<Views>>,
     from_locks: Vec<Effect<Sigma>>,
@@ -210,9 +204,7 @@ impl Agreed {
             since: 0,
             votes_from: LocalTime::MIN,
             votes: false,
-            early: Vec::new(),
-            behind: BTreeSet::new(),
-            heard: BTreeMap::new(),
+            others: Whereabouts::default(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
         }
@@ -270,16 +262,22 @@ impl Agreed {
         match message {
             Message::Views(message) => {
                 let known = match message {
-                    views::Message::Known { view, .. } => view,
-                    _ => 0,
+                    views::Message::Known { view, .. } => Some(view),
+                    _ => None,
                 };
                 self.pass_views(cx, Input::Receive { from, message });
-                self.note_view(from, known);
-                self.catches_up(cx, from, known);
+                if let Some(view) = known {
+                    self.others.note(from, view);
+                    self.ask_again(cx, from, view);
+                }
             }
             Message::Locks { view, message } => {
-                self.hint(cx, from, view);
-                self.catches_up(cx, from, view);
+                if from != self.me && self.others.differs(from, view, self.view) {
+                    let message =
+                        views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+                    self.pass_views(cx, Input::Receive { from, message });
+                }
+                self.ask_again(cx, from, view);
                 self.on_locks(cx, from, view, message);
             }
         }
@@ -297,37 +295,16 @@ impl Agreed {
             return self.pass_locks(cx, Input::Receive { from, message });
         }
         cx.note(Note::OtherView);
-        if later && self.early.len() < EARLY_MAX {
-            self.early.push((from, view, message));
-        } else if !later && self.heard.get(&from).is_some_and(|(newest, _)| *newest < self.view) {
-            self.behind.insert(from);
+        if later {
+            self.others.keep(from, view, message);
+        } else {
+            self.others.miss(from, self.view);
         }
     }
 
-    /// Somebody is at another view: whoever knows less is told, once. What comes late says nothing.
-    fn hint(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
-        let mine = self.view;
-        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
-        if from == self.me || view < newest || (view, mine) == (newest, hinted_at) {
-            return;
-        }
-        self.heard.insert(from, (view, mine));
-        if view != mine {
-            let message = views::Message::Known { view, settled: false, sent: LocalTime::MIN };
-            self.pass_views(cx, Input::Receive { from, message });
-        }
-    }
-
-    fn note_view(&mut self, from: PeerId, view: u64) {
-        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
-        if view > newest {
-            self.heard.insert(from, (view, hinted_at));
-        }
-    }
-
-    /// Somebody who was behind is no more: what it said then may be asked again.
-    fn catches_up(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
-        if view == self.view && self.behind.remove(&from) {
+    /// Somebody who was behind may be so no more: what it said then may be asked again.
+    fn ask_again(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
+        if view == self.view && self.others.catches_up(from) {
             self.pass_locks(cx, Input::PeerUp(from));
         }
     }
@@ -350,7 +327,6 @@ impl Agreed {
             _ => Part::Returned,
         };
         self.view = number;
-        self.behind.clear();
         let forced = matches!(last, Change::Forget(_)) && since != 0;
         if since != self.since {
             self.since = since;
@@ -359,8 +335,7 @@ impl Agreed {
             self.begin(cx, true);
         }
         self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
-        let early = core::mem::take(&mut self.early);
-        for (from, view, message) in early.into_iter().filter(|(_, view, _)| *view >= number) {
+        for (from, view, message) in self.others.move_on(number) {
             self.on_locks(cx, from, view, message);
         }
     }
@@ -492,8 +467,7 @@ impl Protocol for Agreed {
                 self.pass_locks(cx, Input::PeerUp(peer));
             }
             Input::PeerDown(peer) => {
-                self.heard.remove(&peer);
-                self.behind.remove(&peer);
+                self.others.forget(peer);
                 self.pass_views(cx, Input::PeerDown(peer));
                 self.pass_locks(cx, Input::PeerDown(peer));
             }

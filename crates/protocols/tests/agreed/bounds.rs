@@ -13,7 +13,7 @@ use sigmalock_protocols::sigma::message::{
 };
 use sigmalock_protocols::views::{self, Change};
 
-use crate::town::{ALICE, Packet, Town, name};
+use crate::town::{ALICE, Packet, Town, is_learn, name};
 
 /// The vote of a host for a request that this first life of peer 0 no longer has: it is returned.
 fn unwanted_vote(call: u64) -> Lock {
@@ -104,4 +104,24 @@ fn a_page_of_votes_that_is_longer_than_the_bound_is_not_believed() {
     };
     assert!(matches!(tell(&mut town, 257), Standing::Learning { .. }));
     assert_eq!(tell(&mut town, 256), Standing::Voting);
+}
+
+/// Whether somebody at no view who speaks of locks is told of the newest.
+fn is_told(town: &mut Town, peer: u64) -> bool {
+    town.packets.clear();
+    let message = Message::Locks { view: 0, message: Lock::Fetch { after: None } };
+    town.give(0, Input::Receive { from: PeerId(peer), message });
+    town.packets.iter().any(|packet| packet.to == peer && is_learn(packet))
+}
+
+#[test]
+fn who_knows_less_is_told_once_and_so_many_who_were_are_remembered_and_no_more() {
+    let mut town = Town::of(1, None);
+    // Alice and Bob are remembered, too.
+    let others = 1_000..1_000 + 4_094;
+    assert!(others.clone().all(|peer| is_told(&mut town, peer)));
+    assert!(!others.clone().any(|peer| is_told(&mut town, peer)));
+    assert!(is_told(&mut town, others.end));
+    assert!(is_told(&mut town, others.start));
+    assert!(!is_told(&mut town, others.start));
 }
