@@ -85,7 +85,7 @@ impl Views {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
-        self.strangers.remove(&peer);
+        self.strangers.part(peer);
         if self.wishes.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
             self.wishes.remove(&peer);
         }

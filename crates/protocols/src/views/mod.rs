@@ -23,18 +23,20 @@
 //! # Where to read on
 //!
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
-//! proposal, `choice` how they meet, `lookout` how a peer
-//! notices who is dead and who knows less. The shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next
+//! proposal, `choice` how they meet, `lookout` how a peer notices who is dead and who knows less,
+//! `confirmations` until when a large view counts, `strangers` who is of another swarm. The shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next
 //! is as in his "Reconfiguring a State Machine".
 
 mod acceptor;
 mod campaign;
 mod choice;
+mod confirmations;
 mod lookout;
 mod message;
 mod mutant;
 mod roster;
 mod seating;
+mod strangers;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -45,17 +47,16 @@ use sigmalock_core::{Birth, Context, Input, LocalTime, PeerId, Protocol, Span};
 
 pub use acceptor::Acceptor;
 use campaign::Campaign;
+use confirmations::Confirmations;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
 pub use roster::{Change, Roster, count};
+use strangers::Strangers;
 
 /// So many members at most; one more is not proposed.
 pub const MEMBERS_MAX: usize = 1_024;
 /// So many wishes wait at most; one more is not heard, and asked again.
 const WISHES_MAX: usize = 1_024;
-
-/// So many peers of other swarms are remembered.
-const STRANGERS_MAX: usize = 64;
 
 /// The numbers views go by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -214,10 +215,8 @@ pub struct Views {
     up: BTreeSet<PeerId>,
     /// Members that cannot be reached, and since when.
     down: BTreeMap<PeerId, LocalTime>,
-    /// When this peer asked what members of its view, if it is a large one, last said that they are in it.
-    confirmed: BTreeMap<PeerId, LocalTime>,
-    /// Peers of other swarms.
-    strangers: BTreeSet<PeerId>,
+    confirmed: Confirmations,
+    strangers: Strangers,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Views>;
@@ -242,8 +241,8 @@ impl Views {
             leaving: false,
             up: BTreeSet::new(),
             down: BTreeMap::new(),
-            confirmed: BTreeMap::new(),
-            strangers: BTreeSet::new(),
+            confirmed: Confirmations::default(),
+            strangers: Strangers::default(),
         }
     }
 
@@ -340,11 +339,7 @@ impl Views {
                 self.confirm(cx, from, view, sent);
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
-            Message::Confirmed { view, sent } if view == self.number() && sent <= cx.now() => {
-                let latest = self.confirmed.entry(from).or_insert(sent);
-                *latest = sent.max(*latest);
-            }
-            Message::Confirmed { .. } => {}
+            Message::Confirmed { view, sent } => self.on_confirmed(cx, from, view, sent),
             Message::Prepare { view, ballot } => {
                 if self.takes_part(cx, from, view) {
                     self.on_prepare(cx, from, ballot);
@@ -382,7 +377,7 @@ impl Views {
         }
         let Some(roster) = &self.roster else { return };
         if origin.is_some_and(|origin| origin != roster.origin()) {
-            return self.meet_stranger(from);
+            return self.strangers.meet(from);
         }
         if self.standing != Standing::Member || roster.after(change).is_none() {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
@@ -414,56 +409,18 @@ impl Views {
         Message::Known { view, settled: self.settled && self.is_newcomer(view), sent }
     }
 
-    /// A member of the same large view hears that this one is in it, too, as of its own message.
-    fn confirm(&self, cx: Cx<'_, '_>, to: PeerId, view: u64, sent: LocalTime) {
-        let same = self.roster.as_ref().filter(|roster| roster.number() == view);
-        if same.is_some_and(Roster::is_large) && self.standing == Standing::Member {
-            cx.send(to, Message::Confirmed { view, sent });
-        }
-    }
-
     /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
     fn on_learn(&mut self, cx: Cx<'_, '_>, from: PeerId, roster: Roster) {
         if !roster.is_sane() {
             return cx.note(Note::Malformed);
         }
         if self.roster.as_ref().is_some_and(|mine| mine.origin() != roster.origin()) {
-            return self.meet_stranger(from);
+            return self.strangers.meet(from);
         }
         if roster.number() > self.number() {
             self.install(cx, roster);
             cx.send(from, self.known(cx.now()));
         }
-    }
-
-    /// Somebody is of another swarm. There is nothing to be done but to say so.
-    fn meet_stranger(&mut self, peer: PeerId) {
-        if self.strangers.len() < STRANGERS_MAX {
-            self.strangers.insert(peer);
-        }
-    }
-
-    /// Those who can be reached and are of another swarm, as far as known.
-    pub fn strangers(&self) -> impl Iterator<Item = PeerId> {
-        self.strangers.iter().copied()
-    }
-
-    /// Until when nobody can count votes in a view beyond the next: more than half of this one were in it,
-    /// as they said, and accept what comes after the next no sooner than a view lasts. Where all members
-    /// vote, the votes themselves say so.
-    #[must_use]
-    pub fn counts_until(&self, now: LocalTime) -> LocalTime {
-        let Some(roster) = self.roster.as_ref().filter(|roster| roster.is_large()) else {
-            return LocalTime::NEVER;
-        };
-        let mine = (self.standing == Standing::Member).then_some(now);
-        let theirs = roster.members().filter_map(|peer| self.confirmed.get(&peer).copied());
-        let mut heard: Vec<LocalTime> = mine.into_iter().chain(theirs).collect();
-        if heard.len() < roster.majority() {
-            return LocalTime::MIN;
-        }
-        let (_, at, _) = heard.select_nth_unstable_by(roster.majority() - 1, |a, b| b.cmp(a));
-        *at + (self.config.lease_max - self.config.lease_max.millionths(10_000))
     }
 
     fn number(&self) -> u64 {
@@ -489,7 +446,7 @@ impl Views {
         self.roster = Some(roster);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
-        self.confirmed.clear();
+        self.confirmed = Confirmations::default();
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         if self.standing != Standing::Lost {

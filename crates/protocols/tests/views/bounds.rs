@@ -1,6 +1,6 @@
 //! What others say is kept up to a bound, and no further.
 
-use sigmalock_core::{Birth, Input, Span};
+use sigmalock_core::{Birth, Input, LocalTime, Span};
 use sigmalock_protocols::views::{Change, Message, Request, Roster, Timer, Views};
 
 use crate::fleet::{Fleet, Packet, id};
@@ -59,4 +59,21 @@ fn so_many_strangers_are_remembered_and_no_more_until_one_is_gone() {
     hear(&mut fleet, 100, Message::Learn(other));
     assert_eq!(strangers(&fleet).len(), 64);
     assert!(strangers(&fleet).contains(&id(100)) && !strangers(&fleet).contains(&id(5)));
+}
+
+#[test]
+fn only_members_confirm_a_large_view() {
+    let mut fleet = founder();
+    let first = fleet.views(0).and_then(Views::roster).unwrap().clone();
+    let ten = (1..10).fold(first, |roster, peer| roster.after(Change::Add(id(peer))).unwrap());
+    let view = ten.number();
+    hear(&mut fleet, 1, Message::Learn(Box::new(ten)));
+    let sent = fleet.now;
+    let mut confirm = |peer| {
+        hear(&mut fleet, peer, Message::Confirmed { view, sent });
+        fleet.views(0).unwrap().counts_until(sent)
+    };
+    // Six of ten are more than half, and the founder is one of them.
+    assert!((100..200).chain(1..5).all(|peer| confirm(peer) == LocalTime::MIN));
+    assert!(confirm(5) > sent);
 }
