@@ -39,11 +39,18 @@
 //!   who is not.
 //! - While more than half of a view are up, hear each other and remember what they promised, whoever waits
 //!   gets in.
+//!
+//! # Where to read on
+//!
+//! `whereabouts` is which view others are at, `around` what locks see of a view, `relay` how both protocols are
+//! spoken to.
 
 mod around;
+mod config;
 mod inspect;
 mod message;
 mod mutant;
+mod relay;
 mod whereabouts;
 
 use alloc::vec::Vec;
@@ -51,60 +58,16 @@ use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest, Part,
-    PeerId, Protocol, Refusal, Span, View,
+    PeerId, Protocol, Refusal, View,
 };
 
-use self::around::InView;
+pub use self::config::{Beginning, Config};
 pub use self::message::Message;
 pub use self::mutant::Mutant;
 use self::whereabouts::Whereabouts;
-use crate::parts::Quorum;
 use crate::parts::quorum::VOTERS_MAX;
-use crate::sigma::{self, Hosting, Sigma};
+use crate::sigma::{self, Sigma};
 use crate::views::{self, Change, Standing, Views};
-
-/// How a peer comes into a swarm, if it is not in one already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Beginning {
-    /// It is the first.
-    Found,
-    /// It asks those it meets.
-    #[default]
-    Join,
-    /// It does not: it uses the swarm, and votes on nothing.
-    Watch,
-}
-
-/// The numbers both protocols go by.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// For agreeing on who is in.
-    pub views: views::Config,
-    /// For locks. Its quorum follows from the view.
-    pub locks: sigma::Config,
-    /// How this peer comes in.
-    pub beginning: Beginning,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
-}
-
-impl Config {
-    /// The defaults, for this longest lease.
-    #[must_use]
-    pub fn new(lease_max: Span, beginning: Beginning) -> Self {
-        let locks = sigma::Config {
-            lease_max,
-            hosting: Hosting::Agreed,
-            client_only: beginning == Beginning::Watch,
-            ..sigma::Config::new(Quorum::ONE)
-        };
-        Self { views: views::Config::new(lease_max), locks, beginning, mutant: None }
-    }
-
-    fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-}
 
 /// One peer's share of both.
 pub struct Agreed {
@@ -380,61 +343,6 @@ impl Agreed {
         let forgotten = self.ask_views(cx, views::Request::Forget { peer });
         let refused = LockReply::Refused(Refusal::NotAMember);
         cx.reply(id, if forgotten { LockReply::Released } else { refused });
-    }
-
-    /// Whether views do what is asked of them.
-    fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) -> bool {
-        self.pass_views(cx, Input::Request { id: CallId(0), request }) == Some(views::Reply::Done)
-    }
-
-    fn pass_views(&mut self, cx: Cx<'_, '_>, input: Input<Views>) -> Option<views::Reply> {
-        let mut effects = core::mem::take(&mut self.from_views);
-        self.views.handle(&mut cx.inner(&mut effects), input);
-        let mut said = None;
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::View(key), value.map(Durable::View));
-                }
-                Effect::Send { to, message } => cx.send(to, Message::Views(message)),
-                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Views(timer), at),
-                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Views(timer)),
-                Effect::Note(note) => cx.note(Note::Views(note)),
-                Effect::Reply { reply, .. } => said = Some(reply),
-            }
-        }
-        self.from_views = effects;
-        self.follow(cx);
-        said
-    }
-
-    fn pass_locks(&mut self, cx: Cx<'_, '_>, input: Input<Sigma>) {
-        let mut effects = core::mem::take(&mut self.from_locks);
-        let now = cx.now();
-        let mut around = InView {
-            around: cx.surroundings(),
-            views: &self.views,
-            now,
-            votes: self.since != 0 && self.votes_from <= now,
-            votes_from: self.votes_from,
-            unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
-        };
-        self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
-        let view = self.view;
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
-                }
-                Effect::Send { to, message } => cx.send(to, Message::Locks { view, message }),
-                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Locks(timer), at),
-                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Locks(timer)),
-                Effect::Note(note) => cx.note(Note::Locks(note)),
-                Effect::Reply { id, reply } => cx.reply(id, reply),
-            }
-        }
-        self.from_locks = effects;
-        self.settle(cx);
     }
 }
 
