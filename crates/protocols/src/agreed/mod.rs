@@ -282,7 +282,8 @@ impl Agreed {
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
         // With the tenth, quorums grow by more than its vote: it had better wait.
-        let grows_large = members.len() == VOTERS_MAX + 1;
+        let grows_large =
+            members.len() == VOTERS_MAX + 1 && !self.config.breaks(Mutant::HurriesTheTenth);
         let part = match since {
             0 => Part::Outside,
             since if since == self.since || number == 1 => Part::Stays,

@@ -1,10 +1,10 @@
 //! Stories, told message by message.
 
 use sigmalock_core::{
-    Birth, CallId, Input, Inspect, LockReply, LockRequest, PeerId, Span, Standing,
+    Birth, CallId, Input, Inspect, LockReply, LockRequest, Name, PeerId, Span, Standing,
 };
 use sigmalock_protocols::agreed::{Message, Mutant};
-use sigmalock_protocols::views;
+use sigmalock_protocols::views::{self, Change, Roster};
 
 use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
 
@@ -35,6 +35,55 @@ fn a_newcomer_asks_early(mutant: Option<Mutant>) -> (bool, bool) {
 fn a_newcomer_that_asks_those_who_are_not_yet_in_its_view_lets_two_in() {
     assert_eq!(a_newcomer_asks_early(None), (true, false));
     assert_eq!(a_newcomer_asks_early(Some(Mutant::HearsVotesOfBefore)), (true, true));
+}
+
+/// Five of nine members vote for Alice, who is cut off then. Three more come. The first does not vote on that name;
+/// the others take the places of two of the five, and believe that five votes are too few. Then Bob wants in.
+fn a_tenth_comes(mutant: Option<Mutant>) -> Town {
+    let mut town = Town::of(9, mutant);
+    let nine = town.places[&0].agreed.views().roster().unwrap().clone();
+    let add = |roster: Roster, peer| roster.after(Change::Add(PeerId(peer))).unwrap();
+    let ten = add(nine, 9);
+    let twelve = (10..12).fold(ten.clone(), add);
+    let votes = |roster: &Roster, name: &Name, peer| {
+        roster.voters(name).iter().any(|(_, voter)| voter.0 == peer)
+    };
+    let fits =
+        |name: &Name| !votes(&ten, name, 9) && votes(&twelve, name, 10) && votes(&twelve, name, 11);
+    let mut names = (0..).map(|k| Name::new(&format!("/job/{k}")).unwrap());
+    let name = names.find(fits).unwrap();
+    let mut members: Vec<u64> = (0..9).collect();
+    members.sort_by_key(|peer| votes(&twelve, &name, *peer));
+    let five = &members[..5];
+    town.ask_for(ALICE, CallId(1), name.clone());
+    town.pass(Span::from_secs(1), |packet| packet.from != ALICE || five.contains(&packet.to));
+    assert!(town.is_inside(ALICE));
+    for peer in 9..12 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(2), |packet| ![packet.from, packet.to].contains(&ALICE));
+    }
+    town.ask_for(BOB, CallId(1), name);
+    town.pass(Span::from_secs(1), |packet| ![packet.from, packet.to].contains(&ALICE));
+    town
+}
+
+#[test]
+fn a_tenth_member_that_does_not_wait_for_a_lease_lets_two_in() {
+    let mut town = a_tenth_comes(None);
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (10, true, false)
+    );
+    town.pass(Span::from_secs(20), |packet| ![packet.from, packet.to].contains(&ALICE));
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (12, false, true)
+    );
+    let town = a_tenth_comes(Some(Mutant::HurriesTheTenth));
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (12, true, true)
+    );
 }
 
 #[test]
