@@ -39,74 +39,35 @@
 //!   who is not.
 //! - While more than half of a view are up, hear each other and remember what they promised, whoever waits
 //!   gets in.
+//!
+//! # Where to read on
+//!
+//! `whereabouts` is which view others are at, `around` what locks see of a view, `relay` how both protocols are
+//! spoken to.
 
 mod around;
+mod config;
 mod inspect;
 mod message;
 mod mutant;
+mod relay;
+mod whereabouts;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest, Part,
-    PeerId, Protocol, Refusal, Span, View,
+    PeerId, Protocol, Refusal, View,
 };
 
-use self::around::InView;
+pub use self::config::{Beginning, Config};
 pub use self::message::Message;
 pub use self::mutant::Mutant;
-use crate::parts::Quorum;
+use self::whereabouts::Whereabouts;
 use crate::parts::quorum::VOTERS_MAX;
-use crate::sigma::{self, Hosting, Sigma};
+use crate::sigma::{self, Sigma};
 use crate::views::{self, Change, Standing, Views};
-
-/// So many promises from later views are kept until this peer knows those; more are lost.
-const EARLY_MAX: usize = 1_024;
-
-/// How a peer comes into a swarm, if it is not in one already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Beginning {
-    /// It is the first.
-    Found,
-    /// It asks those it meets.
-    #[default]
-    Join,
-    /// It does not: it uses the swarm, and votes on nothing.
-    Watch,
-}
-
-/// The numbers both protocols go by.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// For agreeing on who is in.
-    pub views: views::Config,
-    /// For locks. Its quorum follows from the view.
-    pub locks: sigma::Config,
-    /// How this peer comes in.
-    pub beginning: Beginning,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
-}
-
-impl Config {
-    /// The defaults, for this longest lease.
-    #[must_use]
-    pub fn new(lease_max: Span, beginning: Beginning) -> Self {
-        let locks = sigma::Config {
-            lease_max,
-            hosting: Hosting::Agreed,
-            client_only: beginning == Beginning::Watch,
-            ..sigma::Config::new(Quorum::ONE)
-        };
-        Self { views: views::Config::new(lease_max), locks, beginning, mutant: None }
-    }
-
-    fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-}
 
 /// One peer's share of both.
 pub struct Agreed {
@@ -122,12 +83,8 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
-    /// Promises from later views.
-    early: Vec<(PeerId, u64, sigma::Message)>,
-    /// Peers whose promises were not heard, because they were at an earlier view.
-    behind: BTreeSet<PeerId>,
-    /// The newest view that each peer was heard in, and at which this peer was when it last hinted at that.
-    heard: BTreeMap<PeerId, (u64, u64)>,
+    /// Who else is at which view.
+    others: Whereabouts,
     /// Kept for their memory.
     from_views: Vec<Effect<Views>>,
     from_locks: Vec<Effect<Sigma>>,
@@ -210,9 +167,7 @@ impl Agreed {
             since: 0,
             votes_from: LocalTime::MIN,
             votes: false,
-            early: Vec::new(),
-            behind: BTreeSet::new(),
-            heard: BTreeMap::new(),
+            others: Whereabouts::default(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
         }
@@ -270,16 +225,22 @@ impl Agreed {
         match message {
             Message::Views(message) => {
                 let known = match message {
-                    views::Message::Known { view, .. } => view,
-                    _ => 0,
+                    views::Message::Known { view, .. } => Some(view),
+                    _ => None,
                 };
                 self.pass_views(cx, Input::Receive { from, message });
-                self.note_view(from, known);
-                self.catches_up(cx, from, known);
+                if let Some(view) = known {
+                    self.others.note(from, view);
+                    self.ask_again(cx, from, view);
+                }
             }
             Message::Locks { view, message } => {
-                self.hint(cx, from, view);
-                self.catches_up(cx, from, view);
+                if from != self.me && self.others.differs(from, view, self.view) {
+                    let message =
+                        views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+                    self.pass_views(cx, Input::Receive { from, message });
+                }
+                self.ask_again(cx, from, view);
                 self.on_locks(cx, from, view, message);
             }
         }
@@ -297,37 +258,16 @@ impl Agreed {
             return self.pass_locks(cx, Input::Receive { from, message });
         }
         cx.note(Note::OtherView);
-        if later && self.early.len() < EARLY_MAX {
-            self.early.push((from, view, message));
-        } else if !later && self.heard.get(&from).is_some_and(|(newest, _)| *newest < self.view) {
-            self.behind.insert(from);
+        if later {
+            self.others.keep(from, view, message);
+        } else {
+            self.others.miss(from, self.view);
         }
     }
 
-    /// Somebody is at another view: whoever knows less is told, once. What comes late says nothing.
-    fn hint(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
-        let mine = self.view;
-        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
-        if from == self.me || view < newest || (view, mine) == (newest, hinted_at) {
-            return;
-        }
-        self.heard.insert(from, (view, mine));
-        if view != mine {
-            let message = views::Message::Known { view, settled: false, sent: LocalTime::MIN };
-            self.pass_views(cx, Input::Receive { from, message });
-        }
-    }
-
-    fn note_view(&mut self, from: PeerId, view: u64) {
-        let (newest, hinted_at) = self.heard.get(&from).copied().unwrap_or_default();
-        if view > newest {
-            self.heard.insert(from, (view, hinted_at));
-        }
-    }
-
-    /// Somebody who was behind is no more: what it said then may be asked again.
-    fn catches_up(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
-        if view == self.view && self.behind.remove(&from) {
+    /// Somebody who was behind may be so no more: what it said then may be asked again.
+    fn ask_again(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
+        if view == self.view && self.others.catches_up(from) {
             self.pass_locks(cx, Input::PeerUp(from));
         }
     }
@@ -342,7 +282,8 @@ impl Agreed {
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
         // With the tenth, quorums grow by more than its vote: it had better wait.
-        let grows_large = members.len() == VOTERS_MAX + 1;
+        let grows_large =
+            members.len() == VOTERS_MAX + 1 && !self.config.breaks(Mutant::HurriesTheTenth);
         let part = match since {
             0 => Part::Outside,
             since if since == self.since || number == 1 => Part::Stays,
@@ -350,7 +291,6 @@ impl Agreed {
             _ => Part::Returned,
         };
         self.view = number;
-        self.behind.clear();
         let forced = matches!(last, Change::Forget(_)) && since != 0;
         if since != self.since {
             self.since = since;
@@ -359,8 +299,7 @@ impl Agreed {
             self.begin(cx, true);
         }
         self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
-        let early = core::mem::take(&mut self.early);
-        for (from, view, message) in early.into_iter().filter(|(_, view, _)| *view >= number) {
+        for (from, view, message) in self.others.move_on(number) {
             self.on_locks(cx, from, view, message);
         }
     }
@@ -406,61 +345,6 @@ impl Agreed {
         let refused = LockReply::Refused(Refusal::NotAMember);
         cx.reply(id, if forgotten { LockReply::Released } else { refused });
     }
-
-    /// Whether views do what is asked of them.
-    fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) -> bool {
-        self.pass_views(cx, Input::Request { id: CallId(0), request }) == Some(views::Reply::Done)
-    }
-
-    fn pass_views(&mut self, cx: Cx<'_, '_>, input: Input<Views>) -> Option<views::Reply> {
-        let mut effects = core::mem::take(&mut self.from_views);
-        self.views.handle(&mut cx.inner(&mut effects), input);
-        let mut said = None;
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::View(key), value.map(Durable::View));
-                }
-                Effect::Send { to, message } => cx.send(to, Message::Views(message)),
-                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Views(timer), at),
-                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Views(timer)),
-                Effect::Note(note) => cx.note(Note::Views(note)),
-                Effect::Reply { reply, .. } => said = Some(reply),
-            }
-        }
-        self.from_views = effects;
-        self.follow(cx);
-        said
-    }
-
-    fn pass_locks(&mut self, cx: Cx<'_, '_>, input: Input<Sigma>) {
-        let mut effects = core::mem::take(&mut self.from_locks);
-        let now = cx.now();
-        let mut around = InView {
-            around: cx.surroundings(),
-            views: &self.views,
-            now,
-            votes: self.since != 0 && self.votes_from <= now,
-            votes_from: self.votes_from,
-            unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
-        };
-        self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
-        let view = self.view;
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
-                }
-                Effect::Send { to, message } => cx.send(to, Message::Locks { view, message }),
-                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Locks(timer), at),
-                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Locks(timer)),
-                Effect::Note(note) => cx.note(Note::Locks(note)),
-                Effect::Reply { id, reply } => cx.reply(id, reply),
-            }
-        }
-        self.from_locks = effects;
-        self.settle(cx);
-    }
 }
 
 impl Protocol for Agreed {
@@ -492,8 +376,7 @@ impl Protocol for Agreed {
                 self.pass_locks(cx, Input::PeerUp(peer));
             }
             Input::PeerDown(peer) => {
-                self.heard.remove(&peer);
-                self.behind.remove(&peer);
+                self.others.forget(peer);
                 self.pass_views(cx, Input::PeerDown(peer));
                 self.pass_locks(cx, Input::PeerDown(peer));
             }

@@ -13,4 +13,6 @@ mutants! {
     ForgetsAtOnce = "forgets-at-once",
     /// A client of a large view goes on without knowing whether most are still in it.
     GoesOnUnconfirmed = "goes-on-unconfirmed",
+    /// The tenth member votes as soon as the others have told it of their votes.
+    HurriesTheTenth = "hurries-the-tenth",
 }

@@ -6,7 +6,7 @@ use super::campaign::Campaign;
 use super::message::{Ballot, Message};
 use super::mutant::Mutant;
 use super::roster::Change;
-use super::{Cx, Note, Standing, Timer, Views, Wish};
+use super::{Cx, Note, Standing, Timer, Views};
 
 impl Views {
     /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
@@ -103,7 +103,7 @@ impl Views {
 
     /// If there is something to propose, sees to it that it is: first by the first of those who are up.
     pub(super) fn consider(&mut self, cx: Cx<'_, '_>) {
-        self.drop_granted();
+        self.wishes.drop_granted(self.roster.as_ref());
         if self.standing != Standing::Member || self.wishes.is_empty() || self.campaign.is_some() {
             return;
         }
@@ -115,21 +115,14 @@ impl Views {
         }
     }
 
-    fn drop_granted(&mut self) {
-        let Some(roster) = &self.roster else { return self.wishes.clear() };
-        self.wishes.retain(|_, wish| roster.after(wish.change).is_some());
-    }
-
     /// Begins a campaign, or begins it anew: messages may have been lost.
     pub(super) fn propose(&mut self, cx: Cx<'_, '_>) {
         self.proposes_at = LocalTime::NEVER;
-        self.drop_granted();
+        self.wishes.drop_granted(self.roster.as_ref());
         if self.standing != Standing::Member {
             return;
         }
-        // Who leaves goes first, then the dead, then the new.
-        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(_)), wish.dead);
-        let Some(wish) = self.wishes.values().min_by_key(urgency).copied() else {
+        let Some(change) = self.wishes.most_urgent() else {
             self.campaign = None;
             return;
         };
@@ -138,7 +131,7 @@ impl Views {
         }
         self.round += 1;
         let ballot = Ballot { round: self.round, by: self.me };
-        self.campaign = Some(Campaign::new(ballot, wish.change));
+        self.campaign = Some(Campaign::new(ballot, change));
         let again = self.config.round_trip_worst * (4 + cx.random() % 4);
         self.propose_at(cx, again);
         self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
@@ -147,9 +140,9 @@ impl Views {
     pub(super) fn ask_to_accept(&mut self, cx: Cx<'_, '_>) {
         let Some(Campaign { ballot, mut change, .. }) = self.campaign else { return };
         if self.config.breaks(Mutant::IgnoresAccepted)
-            && let Some(wish) = self.wishes.values().next()
+            && let Some(wish) = self.wishes.first()
         {
-            change = wish.change;
+            change = wish;
             self.campaign.iter_mut().for_each(|campaign| campaign.change = change);
         }
         self.say_to_members(cx, &Message::Accept { view: self.number(), ballot, change });

@@ -6,7 +6,7 @@ use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
 use super::roster::{Change, Roster};
-use super::{Cx, Standing, Timer, Views, WISHES_MAX, Wish};
+use super::{Cx, Standing, Timer, Views};
 
 impl Views {
     /// Looks around: who is dead, who knows less; asks again for what this peer itself wants.
@@ -17,8 +17,7 @@ impl Views {
             Standing::Outside | Standing::Lost => self.ask_around(cx),
             Standing::Member => {
                 if self.leaving {
-                    let wish = Wish { change: Change::Remove(self.me), dead: false };
-                    self.wishes.insert(self.me, wish);
+                    self.wishes.leave(self.me);
                 }
                 self.mourn(now);
                 self.tell_all(cx);
@@ -60,9 +59,8 @@ impl Views {
         let Some(roster) = &self.roster else { return };
         for peer in roster.members().filter(|peer| *peer != self.me && !self.up.contains(peer)) {
             let since = *self.down.entry(peer).or_insert(now);
-            if now.since(since) >= self.config.dead_after && self.wishes.len() < WISHES_MAX {
-                let wish = Wish { change: Change::Remove(peer), dead: true };
-                self.wishes.entry(peer).or_insert(wish);
+            if now.since(since) >= self.config.dead_after {
+                self.wishes.mourn(peer);
             }
         }
     }
@@ -77,18 +75,14 @@ impl Views {
     pub(super) fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.insert(peer);
         self.down.remove(&peer);
-        if self.wishes.get(&peer).is_some_and(|wish| wish.dead) {
-            self.wishes.remove(&peer);
-        }
+        self.wishes.on_up(peer);
         self.ask(cx, peer);
     }
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
-        self.strangers.remove(&peer);
-        if self.wishes.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
-            self.wishes.remove(&peer);
-        }
+        self.strangers.part(peer);
+        self.wishes.on_down(peer);
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());
         }

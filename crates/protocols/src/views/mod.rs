@@ -23,74 +23,43 @@
 //! # Where to read on
 //!
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
-//! proposal, `choice` how they meet, `lookout` how a peer
-//! notices who is dead and who knows less. The shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next
-//! is as in his "Reconfiguring a State Machine".
+//! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
+//! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
+//! counts, `strangers` who is of another swarm. The shape of the agreement is Lamport's ("Paxos Made Simple");
+//! that one view decides the next is as in his "Reconfiguring a State Machine".
 
 mod acceptor;
 mod campaign;
 mod choice;
+mod config;
+mod confirmations;
 mod lookout;
 mod message;
 mod mutant;
+mod news;
 mod roster;
 mod seating;
+mod strangers;
+mod wishes;
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
-use sigmalock_core::{Birth, Context, Input, LocalTime, PeerId, Protocol, Span};
+use sigmalock_core::{Birth, Context, Input, LocalTime, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
 use campaign::Campaign;
+pub use config::Config;
+use confirmations::Confirmations;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
 pub use roster::{Change, Roster, count};
+use strangers::Strangers;
+use wishes::Wishes;
 
 /// So many members at most; one more is not proposed.
 pub const MEMBERS_MAX: usize = 1_024;
-/// So many wishes wait at most; one more is not heard, and asked again.
-const WISHES_MAX: usize = 1_024;
-
-/// So many peers of other swarms are remembered.
-const STRANGERS_MAX: usize = 64;
-
-/// The numbers views go by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Config {
-    /// The longest lease of any vote that is counted in views.
-    pub lease_max: Span,
-    /// A member that was unreachable for so long is proposed for removal.
-    pub dead_after: Span,
-    /// The longest that a message and its answer usually take.
-    pub round_trip_worst: Span,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
-}
-
-impl Config {
-    /// The defaults, for this longest lease.
-    #[must_use]
-    pub const fn new(lease_max: Span) -> Self {
-        Self {
-            lease_max,
-            dead_after: Span::from_secs(30),
-            round_trip_worst: Span::from_millis(400),
-            mutant: None,
-        }
-    }
-
-    /// How long a view lasts at least: the longest lease, by anybody's clock.
-    pub(crate) fn view_min(&self) -> Span {
-        self.lease_max + self.lease_max.millionths(10_000)
-    }
-
-    fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
-}
 
 /// How a peer stands to the swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -182,14 +151,6 @@ impl fmt::Display for Note {
     }
 }
 
-/// A change that somebody wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Wish {
-    change: Change,
-    /// Nobody asked: the peer seems to be dead.
-    dead: bool,
-}
-
 /// One peer's share of the views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Views {
@@ -206,7 +167,7 @@ pub struct Views {
     proposes_at: LocalTime,
     /// The highest round heard of, about the present view.
     round: u64,
-    wishes: BTreeMap<PeerId, Wish>,
+    wishes: Wishes,
     /// Who is removed though it is alive wants back in.
     wants_in: bool,
     /// It was told to leave; a wish of before may still bring it in.
@@ -214,10 +175,8 @@ pub struct Views {
     up: BTreeSet<PeerId>,
     /// Members that cannot be reached, and since when.
     down: BTreeMap<PeerId, LocalTime>,
-    /// When this peer asked what members of its view, if it is a large one, last said that they are in it.
-    confirmed: BTreeMap<PeerId, LocalTime>,
-    /// Peers of other swarms.
-    strangers: BTreeSet<PeerId>,
+    confirmed: Confirmations,
+    strangers: Strangers,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Views>;
@@ -237,13 +196,13 @@ impl Views {
             campaign: None,
             proposes_at: LocalTime::NEVER,
             round: 0,
-            wishes: BTreeMap::new(),
+            wishes: Wishes::default(),
             wants_in: false,
             leaving: false,
             up: BTreeSet::new(),
             down: BTreeMap::new(),
-            confirmed: BTreeMap::new(),
-            strangers: BTreeSet::new(),
+            confirmed: Confirmations::default(),
+            strangers: Strangers::default(),
         }
     }
 
@@ -305,7 +264,7 @@ impl Views {
             }
             Request::Join => {
                 (self.wants_in, self.leaving) = (true, false);
-                self.wishes.remove(&self.me);
+                self.wishes.withdraw(self.me);
                 self.look(cx);
                 Reply::Done
             }
@@ -340,11 +299,7 @@ impl Views {
                 self.confirm(cx, from, view, sent);
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
-            Message::Confirmed { view, sent } if view == self.number() && sent <= cx.now() => {
-                let latest = self.confirmed.entry(from).or_insert(sent);
-                *latest = sent.max(*latest);
-            }
-            Message::Confirmed { .. } => {}
+            Message::Confirmed { view, sent } => self.on_confirmed(cx, from, view, sent),
             Message::Prepare { view, ballot } => {
                 if self.takes_part(cx, from, view) {
                     self.on_prepare(cx, from, ballot);
@@ -375,97 +330,6 @@ impl Views {
         }
     }
 
-    /// Somebody wants in, or out. Nobody speaks for others.
-    fn on_wish(&mut self, cx: Cx<'_, '_>, from: PeerId, change: Change, origin: Option<u64>) {
-        if change.peer() != from {
-            return cx.note(Note::Malformed);
-        }
-        let Some(roster) = &self.roster else { return };
-        if origin.is_some_and(|origin| origin != roster.origin()) {
-            return self.meet_stranger(from);
-        }
-        if self.standing != Standing::Member || roster.after(change).is_none() {
-            return cx.send(from, Message::Learn(Box::new(roster.clone())));
-        }
-        // Nobody comes in who is not there any more: it would be missed at once.
-        let there = self.up.contains(&from) || matches!(change, Change::Remove(_));
-        if self.wishes.len() < WISHES_MAX && there {
-            self.wishes.insert(from, Wish { change, dead: false });
-            self.consider(cx);
-        }
-    }
-
-    /// Somebody says how far it is: who knows less is told.
-    fn on_known(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, settled: bool) {
-        let mine = self.number();
-        match &self.roster {
-            Some(roster) if view < mine => cx.send(from, Message::Learn(Box::new(roster.clone()))),
-            Some(roster) if view == mine && settled && roster.last() == Change::Add(from) => {
-                self.settled = true;
-                self.consider(cx);
-            }
-            _ if view > mine => cx.send(from, self.known(cx.now())),
-            _ => {}
-        }
-    }
-
-    fn known(&self, sent: LocalTime) -> Message {
-        let view = self.number();
-        Message::Known { view, settled: self.settled && self.is_newcomer(view), sent }
-    }
-
-    /// A member of the same large view hears that this one is in it, too, as of its own message.
-    fn confirm(&self, cx: Cx<'_, '_>, to: PeerId, view: u64, sent: LocalTime) {
-        let same = self.roster.as_ref().filter(|roster| roster.number() == view);
-        if same.is_some_and(Roster::is_large) && self.standing == Standing::Member {
-            cx.send(to, Message::Confirmed { view, sent });
-        }
-    }
-
-    /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
-    fn on_learn(&mut self, cx: Cx<'_, '_>, from: PeerId, roster: Roster) {
-        if !roster.is_sane() {
-            return cx.note(Note::Malformed);
-        }
-        if self.roster.as_ref().is_some_and(|mine| mine.origin() != roster.origin()) {
-            return self.meet_stranger(from);
-        }
-        if roster.number() > self.number() {
-            self.install(cx, roster);
-            cx.send(from, self.known(cx.now()));
-        }
-    }
-
-    /// Somebody is of another swarm. There is nothing to be done but to say so.
-    fn meet_stranger(&mut self, peer: PeerId) {
-        if self.strangers.len() < STRANGERS_MAX {
-            self.strangers.insert(peer);
-        }
-    }
-
-    /// Those who can be reached and are of another swarm, as far as known.
-    pub fn strangers(&self) -> impl Iterator<Item = PeerId> {
-        self.strangers.iter().copied()
-    }
-
-    /// Until when nobody can count votes in a view beyond the next: more than half of this one were in it,
-    /// as they said, and accept what comes after the next no sooner than a view lasts. Where all members
-    /// vote, the votes themselves say so.
-    #[must_use]
-    pub fn counts_until(&self, now: LocalTime) -> LocalTime {
-        let Some(roster) = self.roster.as_ref().filter(|roster| roster.is_large()) else {
-            return LocalTime::NEVER;
-        };
-        let mine = (self.standing == Standing::Member).then_some(now);
-        let theirs = roster.members().filter_map(|peer| self.confirmed.get(&peer).copied());
-        let mut heard: Vec<LocalTime> = mine.into_iter().chain(theirs).collect();
-        if heard.len() < roster.majority() {
-            return LocalTime::MIN;
-        }
-        let (_, at, _) = heard.select_nth_unstable_by(roster.majority() - 1, |a, b| b.cmp(a));
-        *at + (self.config.lease_max - self.config.lease_max.millionths(10_000))
-    }
-
     fn number(&self) -> u64 {
         self.roster.as_ref().map_or(0, Roster::number)
     }
@@ -489,7 +353,7 @@ impl Views {
         self.roster = Some(roster);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
-        self.confirmed.clear();
+        self.confirmed = Confirmations::default();
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         if self.standing != Standing::Lost {
@@ -512,15 +376,6 @@ impl Views {
     fn say_to_members(&mut self, cx: Cx<'_, '_>, message: &Message) {
         let members: Vec<PeerId> = self.roster.iter().flat_map(Roster::members).collect();
         members.iter().for_each(|peer| self.say(cx, *peer, message.clone()));
-    }
-
-    /// Tells everybody of this view, those who are not in it included, as far as they can be reached.
-    fn spread(&self, cx: Cx<'_, '_>) {
-        let Some(roster) = &self.roster else { return };
-        let peers: BTreeSet<PeerId> = roster.members().chain(self.up.iter().copied()).collect();
-        for peer in peers.into_iter().filter(|peer| *peer != self.me) {
-            cx.send(peer, Message::Learn(Box::new(roster.clone())));
-        }
     }
 
     /// Sends; what this peer has to say to itself needs no message.

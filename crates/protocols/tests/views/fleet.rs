@@ -216,7 +216,7 @@ impl Fleet {
         self.places[index].views.as_ref()
     }
 
-    fn give(&mut self, index: usize, input: Input<Views>) {
+    pub(crate) fn give(&mut self, index: usize, input: Input<Views>) {
         let Some(views) = &mut self.places[index].views else { return };
         let restored = matches!(input, Input::Start { .. });
         let before = views.accepted();

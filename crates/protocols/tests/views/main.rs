@@ -1,5 +1,6 @@
 //! Views, walked through at random and explored in full.
 
+mod bounds;
 mod fleet;
 mod model;
 mod walks;

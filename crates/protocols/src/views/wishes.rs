@@ -1,0 +1,114 @@
+//! Changes that somebody wants.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+use sigmalock_core::PeerId;
+
+use super::message::Message;
+use super::roster::{Change, Roster};
+use super::{Cx, Note, Standing, Views};
+
+/// So many wishes of others wait at most; one more is not heard, and asked again.
+const WISHES_MAX: usize = 1_024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Wish {
+    change: Change,
+    /// Nobody asked: the peer seems to be dead.
+    dead: bool,
+}
+
+/// One for each peer that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Wishes(BTreeMap<PeerId, Wish>);
+
+impl Wishes {
+    /// Somebody wants something for itself. False if there is no room.
+    fn hear(&mut self, change: Change) -> bool {
+        let room = self.0.len() < WISHES_MAX;
+        if room {
+            self.insert(change);
+        }
+        room
+    }
+
+    /// This peer wants out. For that there is always room.
+    pub(super) fn leave(&mut self, me: PeerId) {
+        self.insert(Change::Remove(me));
+    }
+
+    fn insert(&mut self, change: Change) {
+        self.0.insert(change.peer(), Wish { change, dead: false });
+    }
+
+    /// A member seems to be dead; unless it wants something itself, it is to be removed.
+    pub(super) fn mourn(&mut self, peer: PeerId) {
+        if self.0.len() < WISHES_MAX {
+            self.0.entry(peer).or_insert(Wish { change: Change::Remove(peer), dead: true });
+        }
+    }
+
+    /// A peer can be reached: it is not dead.
+    pub(super) fn on_up(&mut self, peer: PeerId) {
+        if self.0.get(&peer).is_some_and(|wish| wish.dead) {
+            self.0.remove(&peer);
+        }
+    }
+
+    /// A peer cannot be reached: nobody comes in who would be missed at once.
+    pub(super) fn on_down(&mut self, peer: PeerId) {
+        if self.0.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
+            self.0.remove(&peer);
+        }
+    }
+
+    /// Nothing is wanted for this peer any more.
+    pub(super) fn withdraw(&mut self, peer: PeerId) {
+        self.0.remove(&peer);
+    }
+
+    /// Drops what makes no sense in this view: it has been granted, perhaps.
+    pub(super) fn drop_granted(&mut self, roster: Option<&Roster>) {
+        let sensible = |wish: &Wish| roster.is_some_and(|view| view.after(wish.change).is_some());
+        self.0.retain(|_, wish| sensible(wish));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What to propose. Who leaves goes first, then the dead, then the new.
+    pub(super) fn most_urgent(&self) -> Option<Change> {
+        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(_)), wish.dead);
+        self.0.values().min_by_key(urgency).map(|wish| wish.change)
+    }
+
+    /// Any of them.
+    pub(super) fn first(&self) -> Option<Change> {
+        self.0.values().next().map(|wish| wish.change)
+    }
+}
+
+impl Views {
+    /// Somebody wants in, or out. Nobody speaks for others.
+    pub(super) fn on_wish(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, change: Change, origin: Option<u64>,
+    ) {
+        if change.peer() != from {
+            return cx.note(Note::Malformed);
+        }
+        let Some(roster) = &self.roster else { return };
+        if origin.is_some_and(|origin| origin != roster.origin()) {
+            return self.strangers.meet(from);
+        }
+        if self.standing != Standing::Member || roster.after(change).is_none() {
+            return cx.send(from, Message::Learn(Box::new(roster.clone())));
+        }
+        // Nobody comes in who is not there any more: it would be missed at once.
+        let there = self.up.contains(&from) || matches!(change, Change::Remove(_));
+        if there && self.wishes.hear(change) {
+            self.consider(cx);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Stories, told message by message.
+
+use sigmalock_core::{
+    Birth, CallId, Input, Inspect, LockReply, LockRequest, Name, PeerId, Span, Standing,
+};
+use sigmalock_protocols::agreed::{Message, Mutant};
+use sigmalock_protocols::views::{self, Change, Roster};
+
+use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
+
+/// Three members take a fourth in. Two of them learn of that late, and vote for Alice meanwhile, after the
+/// newcomer has asked; the first does not hear her. Then a fifth comes, and Bob wants in.
+fn a_newcomer_asks_early(mutant: Option<Mutant>) -> (bool, bool) {
+    let mut town = Town::of(3, mutant);
+    let unheard = |packet: &Packet| {
+        (packet.from, packet.to) == (ALICE, 0) || (is_learn(packet) && packet.to == ALICE)
+    };
+    let late =
+        |packet: &Packet| unheard(packet) || (is_learn(packet) && [1, 2].contains(&packet.to));
+    town.start(3, Birth::First);
+    town.pass(Span::from_millis(600), |packet| !late(packet));
+    assert_eq!((town.view(0).0, town.view(3).0, town.view(1).0), (4, 4, 3));
+    town.ask(ALICE);
+    town.pass(Span::from_millis(300), |packet| !late(packet));
+    assert!(town.is_inside(ALICE));
+    town.start(4, Birth::First);
+    town.pass(Span::from_secs(2), |packet| !unheard(packet));
+    assert_eq!(town.view(0), (5, vec![0, 1, 2, 3, 4]));
+    town.ask(BOB);
+    town.pass(Span::from_secs(2), |packet| !unheard(packet));
+    (town.is_inside(ALICE), town.is_inside(BOB))
+}
+
+#[test]
+fn a_newcomer_that_asks_those_who_are_not_yet_in_its_view_lets_two_in() {
+    assert_eq!(a_newcomer_asks_early(None), (true, false));
+    assert_eq!(a_newcomer_asks_early(Some(Mutant::HearsVotesOfBefore)), (true, true));
+}
+
+/// Five of nine members vote for Alice, who is cut off then. Three more come. The first does not vote on that name;
+/// the others take the places of two of the five, and believe that five votes are too few. Then Bob wants in.
+fn a_tenth_comes(mutant: Option<Mutant>) -> Town {
+    let mut town = Town::of(9, mutant);
+    let nine = town.places[&0].agreed.views().roster().unwrap().clone();
+    let add = |roster: Roster, peer| roster.after(Change::Add(PeerId(peer))).unwrap();
+    let ten = add(nine, 9);
+    let twelve = (10..12).fold(ten.clone(), add);
+    let votes = |roster: &Roster, name: &Name, peer| {
+        roster.voters(name).iter().any(|(_, voter)| voter.0 == peer)
+    };
+    let fits =
+        |name: &Name| !votes(&ten, name, 9) && votes(&twelve, name, 10) && votes(&twelve, name, 11);
+    let mut names = (0..).map(|k| Name::new(&format!("/job/{k}")).unwrap());
+    let name = names.find(fits).unwrap();
+    let mut members: Vec<u64> = (0..9).collect();
+    members.sort_by_key(|peer| votes(&twelve, &name, *peer));
+    let five = &members[..5];
+    town.ask_for(ALICE, CallId(1), name.clone());
+    town.pass(Span::from_secs(1), |packet| packet.from != ALICE || five.contains(&packet.to));
+    assert!(town.is_inside(ALICE));
+    for peer in 9..12 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(2), |packet| ![packet.from, packet.to].contains(&ALICE));
+    }
+    town.ask_for(BOB, CallId(1), name);
+    town.pass(Span::from_secs(1), |packet| ![packet.from, packet.to].contains(&ALICE));
+    town
+}
+
+#[test]
+fn a_tenth_member_that_does_not_wait_for_a_lease_lets_two_in() {
+    let mut town = a_tenth_comes(None);
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (10, true, false)
+    );
+    town.pass(Span::from_secs(20), |packet| ![packet.from, packet.to].contains(&ALICE));
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (12, false, true)
+    );
+    let town = a_tenth_comes(Some(Mutant::HurriesTheTenth));
+    assert_eq!(
+        (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
+        (12, true, true)
+    );
+}
+
+#[test]
+fn a_holder_notices_nothing_of_joins_leaves_and_a_crash() {
+    let mut town = Town::of(3, None);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    for peer in 3..6 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(2), |_| true);
+    }
+    assert_eq!(town.view(ALICE).1, [0, 1, 2, 3, 4, 5]);
+    town.ask(BOB);
+    town.stop(1);
+    town.pass(Span::from_secs(20), |_| true);
+    town.give(2, Input::Leave);
+    // The dead one is voted out, and the other let go, each at least a lease after the view before.
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!(town.view(ALICE).1, [0, 3, 4, 5]);
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+    town.release(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    assert!(town.is_inside(BOB));
+}
+
+#[test]
+fn who_was_replaced_and_comes_back_with_its_old_disk_is_new() {
+    let mut town = Town::of(3, None);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    let disk = town.stop(2);
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!(town.view(0).1, [0, 1]);
+    town.release(ALICE);
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), |_| true);
+    assert!(town.is_inside(BOB));
+    // Its disk says that it is a member, and that its vote is Alice's. What it says is not heard until it has
+    // learned better; then it is added again, and takes the others' word.
+    town.start(2, Birth::Recovered(disk.into_iter().collect()));
+    assert_eq!(town.view(2).0, 3);
+    town.pass(Span::from_secs(40), |_| true);
+    assert_eq!((town.view(2).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
+    let around = Around(town.now);
+    let replicas = town.places[&2].agreed.replicas(&around, town.now, &name());
+    let owner = replicas[0].owners.first().map(|owner| owner.request.client);
+    assert_eq!(owner, Some(PeerId(BOB)));
+    assert!(town.is_inside(BOB));
+}
+
+#[test]
+fn who_lost_its_memory_votes_again_when_it_was_removed_and_added() {
+    let mut town = Town::of(3, None);
+    let _lost = town.stop(1);
+    town.pass(Span::from_secs(1), |_| true);
+    town.start(1, Birth::Amnesiac);
+    town.pass(STEP, |_| true);
+    assert_eq!(town.standing(1), Standing::Lost);
+    town.pass(Span::from_secs(40), |_| true);
+    assert_eq!(town.standing(1), Standing::Voting);
+    let (number, members) = town.view(1);
+    assert_eq!((number, members), (5, vec![0, 1, 2]));
+}
+
+#[test]
+fn an_operator_can_go_on_without_a_majority_after_a_lease() {
+    let mut town = Town::of(3, None);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    town.stop(1);
+    town.stop(2);
+    town.ask(BOB);
+    let forget = |town: &mut Town, peer| {
+        let request = LockRequest::Forget { peer: PeerId(peer) };
+        town.give(0, Input::Request { id: CallId(9), request });
+        town.places.get_mut(&0).unwrap().told.pop()
+    };
+    let refused = Some(LockReply::Refused(sigmalock_core::Refusal::NotAMember));
+    assert_eq!(forget(&mut town, 7), refused);
+    assert_eq!(forget(&mut town, 0), refused);
+    assert_eq!(forget(&mut town, 1), Some(LockReply::Released));
+    assert_eq!(forget(&mut town, 2), Some(LockReply::Released));
+    town.pass(Span::from_secs(14), |_| true);
+    assert!(!town.is_inside(BOB));
+    town.pass(Span::from_secs(20), |_| true);
+    assert_eq!(town.view(0).1, [0]);
+    assert!(town.is_inside(ALICE) != town.is_inside(BOB), "one of them is inside");
+}
+
+#[test]
+fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() {
+    let mut town = Town::of(2, None);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    // Nobody answers the newcomer for a lease, and Alice does not reach it.
+    let unheard = |packet: &Packet| {
+        let fetch = sigmalock_core::Message::kind(&packet.message) == "FETCH";
+        fetch || (packet.from, packet.to) == (ALICE, 2)
+    };
+    town.start(2, Birth::First);
+    town.pass(Span::from_secs(5), |packet| !unheard(packet));
+    assert!(matches!(town.standing(2), Standing::Learning { .. }));
+    town.ask(BOB);
+    town.pass(Span::from_secs(15), |packet| !unheard(packet));
+    assert_eq!(town.standing(2), Standing::Voting);
+    let owners = |town: &Town| {
+        let replicas = town.places[&2].agreed.replicas(&Around(town.now), town.now, &name());
+        let owners = replicas.iter().flat_map(|replica| &replica.owners);
+        owners.map(|owner| owner.request.client.0).collect::<Vec<_>>()
+    };
+    assert_eq!(owners(&town), [BOB]);
+    town.pass(Span::from_secs(2), |packet| (packet.from, packet.to) != (ALICE, 2));
+    assert_eq!(owners(&town), [BOB]);
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+#[test]
+fn a_swarm_of_another_origin_is_left_alone() {
+    let mut town = Town::of(2, None);
+    // Somebody else has founded a swarm, too: its view is newer by number.
+    let mut other = views::Roster::founded_by(PeerId(8), 99);
+    for peer in 20..26 {
+        other = other.after(views::Change::Add(PeerId(peer))).unwrap();
+    }
+    let message = Message::Views(views::Message::Learn(Box::new(other)));
+    town.give(0, Input::Receive { from: PeerId(8), message });
+    assert_eq!(town.view(0), (2, vec![0, 1]));
+    assert_eq!(town.places[&0].agreed.view(town.now).unwrap().strangers, [PeerId(8)]);
+}

@@ -1,0 +1,190 @@
+//! Some peers, the messages between them, and what their users are told.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, Key, LocalTime,
+    LockReply, LockRequest, Name, Patience, PeerId, Protocol, ReplicaId, Span, Standing,
+    Surroundings, WallTime,
+};
+use sigmalock_protocols::agreed::{
+    Agreed, Beginning, Config, Durable, DurableKey, Message, Mutant, Timer,
+};
+use sigmalock_protocols::views;
+
+const LEASE_MAX: Span = Span::from_secs(15);
+const TTL: Span = Span::from_secs(10);
+pub(crate) const STEP: Span = Span::from_millis(50);
+/// Two peers that only use the swarm.
+pub(crate) const ALICE: u64 = 100;
+pub(crate) const BOB: u64 = 101;
+
+pub(crate) struct Packet {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) message: Message,
+}
+
+/// One peer, its timers, its disk, and what its users were told.
+pub(crate) struct Place {
+    pub(crate) agreed: Agreed,
+    pub(crate) timers: BTreeMap<Timer, LocalTime>,
+    pub(crate) disk: BTreeMap<DurableKey, Durable>,
+    pub(crate) told: Vec<LockReply>,
+}
+
+/// Some peers, all of whom hear each other, as far as the story lets their messages through.
+pub(crate) struct Town {
+    pub(crate) places: BTreeMap<u64, Place>,
+    pub(crate) packets: Vec<Packet>,
+    pub(crate) now: LocalTime,
+    pub(crate) mutant: Option<Mutant>,
+    pub(crate) lives: u64,
+}
+
+pub(crate) struct Around(pub(crate) LocalTime);
+
+impl Surroundings for Around {
+    fn wall(&self) -> WallTime {
+        WallTime::from_micros(1_000_000_000 + self.0.as_micros())
+    }
+    fn random(&mut self) -> u64 {
+        7
+    }
+    fn next_hop(&self, _: &Key) -> Option<PeerId> {
+        None
+    }
+    fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
+        None
+    }
+}
+
+pub(crate) fn name() -> Name {
+    Name::new("/job").unwrap()
+}
+
+pub(crate) fn is_learn(packet: &Packet) -> bool {
+    matches!(packet.message, Message::Views(views::Message::Learn(_)))
+}
+
+impl Town {
+    /// A swarm of so many, with Alice and Bob.
+    pub(crate) fn of(members: u64, mutant: Option<Mutant>) -> Self {
+        let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
+        let mut town = Self { places, packets, now, mutant, lives: 0 };
+        for peer in (0..members).chain([ALICE, BOB]) {
+            town.start(peer, Birth::First);
+        }
+        town.pass(Span::from_secs(4), |_| true);
+        while !(0..members).all(|peer| town.standing(peer) == Standing::Voting) {
+            assert!(town.now < LocalTime::from_micros(60_000_000), "they do not get together");
+            town.pass(Span::from_secs(1), |_| true);
+        }
+        town
+    }
+
+    pub(crate) fn start(&mut self, peer: u64, birth: Birth<Agreed>) {
+        let beginning = match peer {
+            0 => Beginning::Found,
+            ALICE | BOB => Beginning::Watch,
+            _ => Beginning::Join,
+        };
+        let mut config = Config::new(LEASE_MAX, beginning);
+        config.locks.durable = true;
+        config.mutant = self.mutant;
+        self.lives += 1;
+        let incarnation = Incarnation(self.lives);
+        let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();
+        let agreed = Agreed::new(PeerId(peer), config);
+        let place = Place { agreed, timers: BTreeMap::new(), disk, told: Vec::new() };
+        self.places.insert(peer, place);
+        self.give(peer, Input::Start { incarnation, birth });
+        for other in self.places.keys().copied().filter(|other| *other != peer).collect::<Vec<_>>()
+        {
+            self.give(peer, Input::PeerUp(PeerId(other)));
+            self.give(other, Input::PeerUp(PeerId(peer)));
+        }
+    }
+
+    pub(crate) fn stop(&mut self, peer: u64) -> BTreeMap<DurableKey, Durable> {
+        let place = self.places.remove(&peer).unwrap();
+        self.packets.retain(|packet| packet.to != peer);
+        for other in self.places.keys().copied().collect::<Vec<_>>() {
+            self.give(other, Input::PeerDown(PeerId(peer)));
+        }
+        place.disk
+    }
+
+    pub(crate) fn give(&mut self, peer: u64, input: Input<Agreed>) {
+        let Some(place) = self.places.get_mut(&peer) else { return };
+        let mut effects = Vec::new();
+        let mut around = Around(self.now);
+        place.agreed.handle(&mut Context::new(self.now, &mut around, &mut effects), input);
+        for effect in effects {
+            match effect {
+                Effect::Send { to, message } => {
+                    self.packets.push(Packet { from: peer, to: to.0, message });
+                }
+                Effect::Persist { key, value: Some(value) } => {
+                    drop(place.disk.insert(key, value));
+                }
+                Effect::Persist { key, value: None } => drop(place.disk.remove(&key)),
+                Effect::SetTimer { timer, at } => drop(place.timers.insert(timer, at)),
+                Effect::CancelTimer(timer) => drop(place.timers.remove(&timer)),
+                Effect::Reply { reply, .. } => place.told.push(reply),
+                Effect::Note(_) => {}
+            }
+        }
+    }
+
+    /// Time passes, in steps, in each of which what was said before is heard; unless the story holds it back.
+    pub(crate) fn pass(&mut self, span: Span, heard: impl Fn(&Packet) -> bool) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += STEP;
+            let (now, held): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.packets).into_iter().partition(&heard);
+            self.packets = held;
+            for Packet { from, to, message } in now {
+                self.give(to, Input::Receive { from: PeerId(from), message });
+            }
+            for peer in self.places.keys().copied().collect::<Vec<_>>() {
+                let timers = &self.places[&peer].timers;
+                let due = timers.iter().filter(|(_, at)| **at <= self.now);
+                for timer in due.map(|(timer, _)| timer.clone()).collect::<Vec<_>>() {
+                    self.places.get_mut(&peer).unwrap().timers.remove(&timer);
+                    self.give(peer, Input::Fire(timer));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn ask(&mut self, peer: u64) {
+        self.ask_for(peer, CallId(1), name());
+    }
+
+    pub(crate) fn ask_for(&mut self, peer: u64, id: CallId, name: Name) {
+        let wish = Acquire::exclusive(name, TTL, Patience::Forever);
+        self.give(peer, Input::Request { id, request: LockRequest::Acquire(wish) });
+    }
+
+    pub(crate) fn release(&mut self, peer: u64) {
+        let request = LockRequest::Release { held: CallId(1) };
+        self.give(peer, Input::Request { id: CallId(2), request });
+    }
+
+    pub(crate) fn standing(&self, peer: u64) -> Standing {
+        self.places[&peer].agreed.view(self.now).unwrap().standing
+    }
+
+    pub(crate) fn view(&self, peer: u64) -> (u64, Vec<u64>) {
+        let view = self.places[&peer].agreed.view(self.now).unwrap();
+        (view.number, view.members.iter().map(|member| member.peer.0).collect())
+    }
+
+    pub(crate) fn is_inside(&self, peer: u64) -> bool {
+        let told = &self.places[&peer].told;
+        told.iter().any(|reply| matches!(reply, LockReply::Granted { .. }))
+            && !told.contains(&LockReply::Lost)
+    }
+}
