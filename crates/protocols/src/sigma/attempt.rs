@@ -405,44 +405,6 @@ impl Attempt {
         Step::Continue
     }
 
-    /// Whether too many replicas cannot vote for this request to win. Where hosts hand over, others soon can.
-    fn cannot_win(&self, config: &Config) -> bool {
-        if config.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
-            return false;
-        }
-        let nobody = self.ballot.seats().filter(|seat| seat.news == News::Nobody).count();
-        nobody > config.quorum.n() - config.quorum.m()
-    }
-
-    /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given
-    /// the votes that they need, again and again. From now on it asks only those who cannot vote, until enough
-    /// of them can.
-    fn stand_aside(&mut self, config: &Config, cx: Cx<'_, '_>) {
-        self.aside = true;
-        self.probe_at = LocalTime::NEVER;
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
-            if let Some(&Held { grant, .. }) = seat.held() {
-                self.give_back(config, cx, index, grant);
-            } else if seat.place.is_some() && matches!(seat.news, News::Theirs(..)) {
-                self.withdraw(cx, index);
-            }
-        }
-    }
-
-    /// Enough can vote again: asks those whom it left, or has not heard from.
-    fn come_back(&mut self, config: &Config, cx: Cx<'_, '_>) {
-        self.aside = false;
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
-            let left =
-                seat.place.is_none() && matches!(seat.news, News::Unknown | News::Theirs(..));
-            if left && self.may_ask(config, cx, index) {
-                self.ask(config, cx, index);
-            }
-        }
-    }
-
     /// Outcome 1: this request has m votes. It is let in if m of them have written down the same token
     /// and there is time left; else that is arranged first, which may take until the next message. False
     /// if some of the votes turn out to be over, so that it has not won after all.
@@ -510,7 +472,9 @@ impl Attempt {
         }
     }
 
-    fn give_back(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize, grant: GrantId) {
+    pub(super) fn give_back(
+        &mut self, config: &Config, cx: Cx<'_, '_>, index: usize, grant: GrantId,
+    ) {
         self.ballot.set_news(index, News::Unknown);
         let seat = self.ballot.seat_mut(index);
         (seat.yielded, seat.yielded_at, seat.yielding) = (Some(grant), cx.now(), true);

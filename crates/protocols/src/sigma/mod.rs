@@ -63,13 +63,14 @@
 //! [`message`] first.
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
-//! `owners`, `queue`, tombstones and `tokens`. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
+//! `owners`, `queue`, tombstones and `tokens`; `saving` is what it writes down. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
 //! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
-//! three outcomes in `decide`; `sealing` is what it does about tokens, `speech` what it says and when;
+//! three outcomes in `decide`; `aside` is what it does while it cannot win, `sealing` is what it does about tokens, `speech` what it says and when;
 //! `ballot` is what it knows of all replicas, `seat` of one; `guard` is the right to be inside.
 
+mod aside;
 mod attempt;
 mod ballot;
 mod client;
@@ -87,6 +88,7 @@ mod neighbours;
 mod owners;
 mod queue;
 mod replica;
+mod saving;
 mod sealing;
 mod seat;
 mod speech;
@@ -102,7 +104,7 @@ pub use config::{Config, Hosting, Limits};
 pub use literal::{Literal, LiteralConfig};
 pub use message::{GrantId, Message, Ticket};
 pub use mutant::Mutant;
-pub use replica::Saved;
+pub use saving::Saved;
 
 use client::Client;
 use host::Host;

@@ -13,7 +13,7 @@ use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Tick
 use super::owners::{Owner, Owners};
 use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
-use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use super::{Mutant, Note, Sigma, Timer};
 use crate::parts::{Alarm, Tombstones};
 
 /// A replica.
@@ -116,49 +116,6 @@ impl Replica {
     /// When it begins to vote, as far as that is a matter of time.
     fn voting_at(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
         desk.abstain_until.max(self.abstain_until).max(self.inherited_until(desk, cx))
-    }
-
-    /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
-    /// much of it was left.
-    pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
-        self.tokens = saved.tokens;
-        if desk.config.hosting.moves() {
-            // Somebody else may have hosted it since.
-            self.tokens.doubt();
-        }
-        for &(ticket, ttl, proposal) in &saved.owners {
-            self.owners.insert(Owner {
-                ticket,
-                ttl,
-                vote: Vote {
-                    grant: desk.next_grant(),
-                    lease: Lease { given: now.stamp(), ttl },
-                    proposal,
-                },
-                // A true echo, if a useless one: the owner's clock read that long before this restart, so
-                // what is computed from it ends too early, never too late.
-                echo: Echo { sent: LocalTime::MIN, heard: now.stamp() },
-                since: now,
-                // Perhaps, perhaps not: so it counts.
-                sealed: true,
-                recalled_at: None,
-                stale: desk.config.hosting.moves(),
-            });
-        }
-    }
-
-    /// Brings back a waiter that the disk knows. As with the owner, its echo is true and useless.
-    pub(super) fn restore_waiter(
-        &mut self, desk: &Desk, now: LocalTime, ticket: Ticket, ttl: Span,
-    ) {
-        if self.owners.get(&ticket).is_some() {
-            return;
-        }
-        let echo = Echo { sent: LocalTime::MIN, heard: now.stamp() };
-        let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
-        self.queue.insert(Waiter { ticket, ttl, echo, expires }, desk.config.limits.queue_len_max);
-        // The disk knows.
-        let _ = self.queue.take_unsaved().count();
     }
 
     /// REQUEST.
@@ -595,39 +552,9 @@ impl Replica {
         cx.send(ticket.request.client, Message::Response(response));
     }
 
-    /// Persists what a later life must know, before anything is sent that rests on it.
-    pub(super) fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        if !desk.breaks(Mutant::PersistsLast) {
-            self.save_now(desk, cx);
-        }
-    }
-
-    pub(super) fn save_now(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
-        if core::mem::take(&mut self.dirty) && on_disk {
-            let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
-            let saved = Saved { owners, tokens: self.tokens };
-            cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
-        }
-        for (ticket, ttl) in self.queue.take_unsaved() {
-            if on_disk {
-                let key = DurableKey::Waiter { replica: self.id.clone(), ticket };
-                cx.persist(key, ttl.map(Durable::Waiter));
-            }
-        }
-    }
-
     fn wake_at(&mut self, cx: Cx<'_, '_>, at: LocalTime) {
         if self.alarm.must_set(at) {
             cx.set_timer(Timer::Replica(self.id.clone()), at);
         }
     }
-}
-
-/// A replica as it is on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Saved {
-    owners: Vec<(Ticket, Span, Token)>,
-    tokens: Tokens,
 }

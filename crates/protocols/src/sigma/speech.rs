@@ -40,18 +40,6 @@ impl Attempt {
         self.await_answer(config, cx, index);
     }
 
-    /// Gives back the vote or the place in the queue that it has there, if it has one.
-    pub(super) fn withdraw(&mut self, cx: Cx<'_, '_>, index: usize) {
-        let seat = self.ballot.seat_mut(index);
-        seat.ask_at = LocalTime::NEVER;
-        let queued = seat.place.take().is_some();
-        let grant = seat.yielded.filter(|_| seat.yielding);
-        let Some(host) = seat.host.filter(|_| queued || grant.is_some()) else { return };
-        seat.asked_at = cx.now();
-        let replica = ReplicaId { name: self.name.clone(), index: seat.index };
-        cx.send(host, Message::Withdraw { replica, ticket: self.ticket, grant });
-    }
-
     /// A former host says who hosts a replica now. It is asked at once, unless this request has just been
     /// sent on: hosts that do not agree yet would send it round in circles.
     pub(super) fn on_moved(

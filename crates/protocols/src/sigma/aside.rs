@@ -1,0 +1,62 @@
+//! Requests that cannot win for now, and stay out of everybody's way.
+
+use sigmalock_core::{Context, LocalTime, ReplicaId};
+
+use super::attempt::Attempt;
+use super::message::Message;
+use super::seat::{Held, News};
+use super::{Config, Mutant, Sigma};
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Attempt {
+    /// Whether too many replicas cannot vote for this request to win. Where hosts hand over, others soon can.
+    pub(super) fn cannot_win(&self, config: &Config) -> bool {
+        if config.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
+            return false;
+        }
+        let nobody = self.ballot.seats().filter(|seat| seat.news == News::Nobody).count();
+        nobody > config.quorum.n() - config.quorum.m()
+    }
+
+    /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given
+    /// the votes that they need, again and again. From now on it asks only those who cannot vote, until enough
+    /// of them can.
+    pub(super) fn stand_aside(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        self.aside = true;
+        self.probe_at = LocalTime::NEVER;
+        for index in 0..self.ballot.len() {
+            let seat = self.ballot.seat(index);
+            if let Some(&Held { grant, .. }) = seat.held() {
+                self.give_back(config, cx, index, grant);
+            } else if seat.place.is_some() && matches!(seat.news, News::Theirs(..)) {
+                self.withdraw(cx, index);
+            }
+        }
+    }
+
+    /// Enough can vote again: asks those whom it left, or has not heard from.
+    pub(super) fn come_back(&mut self, config: &Config, cx: Cx<'_, '_>) {
+        self.aside = false;
+        for index in 0..self.ballot.len() {
+            let seat = self.ballot.seat(index);
+            let left =
+                seat.place.is_none() && matches!(seat.news, News::Unknown | News::Theirs(..));
+            if left && self.may_ask(config, cx, index) {
+                self.ask(config, cx, index);
+            }
+        }
+    }
+
+    /// Gives back the vote or the place in the queue that it has there, if it has one.
+    pub(super) fn withdraw(&mut self, cx: Cx<'_, '_>, index: usize) {
+        let seat = self.ballot.seat_mut(index);
+        seat.ask_at = LocalTime::NEVER;
+        let queued = seat.place.take().is_some();
+        let grant = seat.yielded.filter(|_| seat.yielding);
+        let Some(host) = seat.host.filter(|_| queued || grant.is_some()) else { return };
+        seat.asked_at = cx.now();
+        let replica = ReplicaId { name: self.name.clone(), index: seat.index };
+        cx.send(host, Message::Withdraw { replica, ticket: self.ticket, grant });
+    }
+}
