@@ -14,6 +14,8 @@ pub(crate) struct Board {
     began: Instant,
     pub(crate) peers: Vec<Peer>,
     pub(crate) workers: Vec<Worker>,
+    /// How many votes hold a lock, and of how many, when a peer has said so.
+    pub(crate) votes: Option<(u32, u32)>,
     pub(crate) locks: Vec<Lock>,
     /// Entries in each of the last seconds, oldest first; the last one is not over.
     pub(crate) entries_per_s: VecDeque<u64>,
@@ -92,6 +94,7 @@ impl Board {
             began: Instant::now(),
             peers: vec![Peer { up: true, ..Peer::default() }; peers],
             workers: (0..workers).map(worker).collect(),
+            votes: None,
             locks: names.iter().map(lock).collect(),
             entries_per_s: VecDeque::from([0]),
             messages_per_s: VecDeque::from([0]),
