@@ -101,16 +101,18 @@ fn is_meant(gone: &report::Peer, peers: &[report::Peer]) -> anyhow::Result<bool>
 fn risk(gone: &report::Peer, peers: &[report::Peer]) -> String {
     let members = || peers.iter().filter(|peer| peer.standing == "member");
     let (count, up) = (members().count(), members().filter(|peer| peer.connected).count());
+    let place = gone.addresses.first().map(|at| format!(" ({at})")).unwrap_or_default();
     let silent = match gone.silent_for_ms {
         0 => String::new(),
-        ms => format!(" has been silent for {} and", words::millis(ms)),
+        ms => format!("It has been silent for {}.\n", words::millis(ms)),
     };
-    let place = gone.addresses.first().map(|at| format!(" ({at})")).unwrap_or_default();
     format!(
-        "{}{place}{silent} is one of {count} members, {up} of which can be reached.\n\
-         If you forget it, those that can be reached go on without it, whatever it and the others say. If it, or \
-         any member that it reaches, is alive somewhere, two may hold the same lock until they meet.\n\
-         Do this only if it is gone for good: it will never run again with the data it has.\n",
+        "{}{place}\n\
+         is one of {count} members, {up} of which can be reached.\n{silent}\n\
+         If you forget it, those that can be reached go on without it, whatever it and\n\
+         the others say. If it, or any member that it reaches, is alive somewhere, two\n\
+         may hold the same lock until they meet. Do this only if it is gone for good:\n\
+         it will never run again with the data it has.\n",
         gone.peer
     )
 }
@@ -145,7 +147,9 @@ mod tests {
         gone.silent_for_ms = 62_000;
         let here = report::Peer { connected: true, ..member("p2") };
         let words = risk(&gone, &[gone.clone(), here]);
-        assert!(words.starts_with("p1 has been silent for 1 min 2 s and is one of 2 members"));
-        assert!(words.contains("two may hold the same lock"), "{words}");
+        assert!(words.starts_with("p1\nis one of 2 members, 1 of which can be reached.\n"));
+        assert!(words.contains("\nIt has been silent for 1 min 2 s.\n"), "{words}");
+        assert!(words.lines().all(|line| line.len() < 80), "it fits a terminal: {words}");
+        assert!(words.contains("may hold the same lock until they meet"), "{words}");
     }
 }
