@@ -59,11 +59,12 @@ pub(crate) fn unreachable(error: ConnectError) -> Failure {
     }
 }
 
-/// Why a lock was not acquired, with the name it is about.
-pub(crate) fn not_acquired(name: &str, error: &AcquireError) -> anyhow::Error {
+/// Why a lock was not acquired, with the name it is about, and why the peer can grant none, if so.
+pub(crate) fn not_acquired(name: &str, error: &AcquireError, why_not: &str) -> anyhow::Error {
     match error {
         AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
-            Failure::not_acquired(format!("{name}: {error}")).into()
+            let why = if why_not.is_empty() { String::new() } else { format!("; {why_not}") };
+            Failure::not_acquired(format!("{name}: {error}{why}")).into()
         }
         AcquireError::BadName { .. } | AcquireError::Refused { .. } => {
             Failure::usage(format!("{name}: {error}")).into()

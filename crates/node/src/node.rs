@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use libp2p::Multiaddr;
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
@@ -19,7 +20,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
 use crate::store::{Charter, OpenError, Records, Store};
-use crate::transport::{self, Settings, Started};
+use crate::transport::{self, Settings, Started, is_loopback};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -64,6 +65,15 @@ pub enum StartError {
         "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)"
     )]
     Nobody,
+    /// Open to the world, and no key.
+    #[error(
+        "without a swarm key this peer listens on loopback addresses only, and {0} is not one: give \
+         it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
+    )]
+    NotLoopback(Multiaddr),
+    /// No lock could be kept for so short a time.
+    #[error("a longest lease of {0} is too short to hold any lock: it takes {1} at least")]
+    LeaseTooShort(Span, Span),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -104,6 +114,7 @@ pub struct Node {
 impl Node {
     /// Starts a peer. Must run inside a tokio runtime; one thread is enough.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        check(&config)?;
         let past = recall(&config)?;
         let resumes = past.lived;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
@@ -171,6 +182,19 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
         Ok(Exit::Transport) => Some(Failure::Transport),
         Err(_) => Some(Failure::Stopped),
     }
+}
+
+/// What can be said before anything is written: who is told better next time begins afresh.
+fn check(config: &Config) -> Result<(), StartError> {
+    let open = config.listen.iter().find(|address| !is_loopback(address));
+    if let Some(open) = open.filter(|_| config.swarm_key.is_none()) {
+        return Err(StartError::NotLoopback(open.clone()));
+    }
+    let at_least = locks(sigma::Config::new(config.quorum), config).ttl_min();
+    if config.lease_max < at_least {
+        return Err(StartError::LeaseTooShort(config.lease_max, at_least));
+    }
+    Ok(())
 }
 
 /// A swarm is founded on purpose or not at all.

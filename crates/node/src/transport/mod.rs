@@ -54,6 +54,8 @@ use crate::identity::Identity;
 use crate::link::{Command, EVENTS_MAX, Event, PeerInfo};
 use crate::origin::Origin;
 
+pub(crate) use record::is_loopback;
+
 /// What a transport is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
@@ -81,12 +83,6 @@ pub(crate) struct Started {
 /// Why there is no transport. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Open to the world, and no key.
-    #[error(
-        "without a swarm key this peer listens on loopback addresses only, and {0} is not one: give \
-         it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
-    )]
-    NotLoopback(Multiaddr),
     /// An address that is taken, or not of this machine.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
@@ -106,11 +102,6 @@ pub enum StartError {
 /// Starts a transport on the current tokio runtime. When this returns, the peer listens.
 pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError> {
     let Settings { config, identity, incarnation, origin } = settings;
-    if config.swarm_key.is_none()
-        && let Some(open) = config.listen.iter().find(|address| !record::is_loopback(address))
-    {
-        return Err(StartError::NotLoopback(open.clone()));
-    }
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
     if swarm.behaviour().relay_server.is_enabled() {

@@ -1,4 +1,6 @@
-//! `node`: a peer.
+//! `node`: a peer. `voice` has what it says while it runs.
+
+mod voice;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -6,13 +8,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use rustix::process::Signal;
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::report::StatusReport;
 use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role, StartError};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
@@ -25,7 +25,6 @@ use super::key;
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
 use crate::process::signals::{Signals, exit_code};
-use crate::words;
 
 /// Runs a peer: it takes part in a swarm, and serves the programs of this machine
 ///
@@ -121,8 +120,6 @@ const AGREED_MESH_MAX: usize = 1_024;
 const DEAD_AFTER: Span = Span::from_secs(30);
 /// Hand-overs among the users of one peer before the swarm's queue goes first.
 const HAND_OVERS_MAX: u32 = 16;
-/// How long to wait for the first address to listen at, before saying where.
-const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where to serve TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,14 +199,18 @@ impl Node {
         let data = config.data.clone();
         let keyed = config.swarm_key.is_some();
         let mut peer = Peer::start(config).await.map_err(|error| match error {
-            StartError::Nobody => Failure::usage(error.to_string()).into(),
+            StartError::Nobody | StartError::NotLoopback(_) | StartError::LeaseTooShort(..) => {
+                Failure::usage(error.to_string()).into()
+            }
             other => anyhow::Error::from(other),
         })?;
-        let server = self.server(peer.handle()).await?;
-        self.announce(&peer, &server, data, keyed).await?;
+        let handle = peer.handle();
+        let server = self.server(handle.clone()).await?;
+        let can_grant = self.announce(&peer, &server, data, keyed).await?;
         let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
         tokio::select! {
             failure = peer.failed() => return Err(failure.into()),
+            () = voice::tell(&handle, can_grant) => {}
             _ = signals.next() => {}
             () = idle_for(&server, idle) => complain(format_args!("sigmalock: idle, so this peer leaves")),
         }
@@ -310,67 +311,6 @@ impl Node {
                 }
             }
             Some(Api::Nowhere) | None => Ok(Server::start(handle, config(None)).await?),
-        }
-    }
-
-    /// Says who and where this peer is.
-    async fn announce(
-        &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
-    ) -> anyhow::Result<()> {
-        let handle = peer.handle();
-        let status = async {
-            loop {
-                let status = handle.status().await.context("the peer has stopped")?;
-                if !status.listening.is_empty() {
-                    return Ok::<_, anyhow::Error>(status);
-                }
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let status = match tokio::time::timeout(LISTEN_TIMEOUT, status).await {
-            Ok(status) => status?,
-            Err(_) => handle.status().await.context("the peer has stopped")?,
-        };
-        let line = |words: String| complain(format_args!("sigmalock: {words}"));
-        line(format!("peer {}", status.peer));
-        for address in &status.listening {
-            line(format!("listening at {address}"));
-        }
-        let mut places = Vec::new();
-        places.extend(server.unix().map(|path| format!("unix:{}", path.display())));
-        places.extend(server.tcp().map(|address| address.to_string()));
-        line(format!("serving programs at {}", places.join(" and ")));
-        line(match data {
-            Some(dir) => format!("keeping votes in {}", dir.display()),
-            None => "keeping nothing (ephemeral)".to_owned(),
-        });
-        line(self.beginning(peer.resumes(), &status));
-        if status.n > 0 {
-            line(format!("a lock is held by {} of {} votes", status.m, status.n));
-        }
-        if !keyed {
-            line("no swarm key: listening on loopback only".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl Node {
-    /// How it comes to be in a swarm, in words.
-    fn beginning(&self, resumes: bool, status: &StatusReport) -> String {
-        let Some(view) = &status.view else { return "membership is open".to_owned() };
-        let members = words::count(view.members.len() as u64, "member");
-        match (resumes, view.number) {
-            (true, 1..) => {
-                let twice = if self.found { "; no second one is founded" } else { "" };
-                format!("going on in the swarm it knows (view {}, {members}){twice}", view.number)
-            }
-            (true, 0) if self.found && !status.can_grant => {
-                "this peer has lived before, so no swarm is founded".to_owned()
-            }
-            (_, 0) if self.client_only => "using the swarm of those it reaches".to_owned(),
-            (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
-            (false, 1..) => "founded a swarm".to_owned(),
         }
     }
 }
