@@ -206,8 +206,8 @@ impl Client {
         Ok(self.stub().inspect(v1::InspectRequest { name: name.into() }).await?.into_inner())
     }
 
-    /// The locks that the peer hosts or uses and whose names begin with `prefix`; at most `limit`, or with
-    /// 0 as many as the peer sends at once.
+    /// The locks of the swarm, as far as its peers answer, whose names begin with `prefix`; at most `limit`,
+    /// or with 0 as many as the peer sends at once.
     ///
     /// # Errors
     /// See [`QueryError`].

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use libp2p::Multiaddr;
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
@@ -20,7 +19,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
 use crate::store::{Charter, OpenError, Records, Store};
-use crate::transport::{self, Settings, Started, is_loopback};
+use crate::transport::{self, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -65,18 +64,21 @@ pub enum StartError {
         "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)"
     )]
     Nobody,
-    /// Open to the world, and no key.
-    #[error(
-        "without a swarm key this peer listens on loopback addresses only, and {0} is not one: give \
-         it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
-    )]
-    NotLoopback(Multiaddr),
     /// No lock could be kept for so short a time.
     #[error("a longest lease of {0} is too short to hold any lock: it takes {1} at least")]
     LeaseTooShort(Span, Span),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
+}
+
+impl StartError {
+    /// Whether it takes nothing but other settings.
+    #[must_use]
+    pub const fn is_about_settings(&self) -> bool {
+        let transport = matches!(self, Self::Transport(transport::StartError::NotLoopback(_)));
+        transport || matches!(self, Self::Nobody | Self::LeaseTooShort(..))
+    }
 }
 
 /// Why a peer cannot go on. It has stopped voting; what its users hold will run out.
@@ -186,10 +188,7 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
 
 /// What can be said before anything is written: who is told better next time begins afresh.
 fn check(config: &Config) -> Result<(), StartError> {
-    let open = config.listen.iter().find(|address| !is_loopback(address));
-    if let Some(open) = open.filter(|_| config.swarm_key.is_none()) {
-        return Err(StartError::NotLoopback(open.clone()));
-    }
+    transport::check(config)?;
     let at_least = locks(sigma::Config::new(config.quorum), config).ttl_min();
     if config.lease_max < at_least {
         return Err(StartError::LeaseTooShort(config.lease_max, at_least));

@@ -54,8 +54,6 @@ use crate::identity::Identity;
 use crate::link::{Command, EVENTS_MAX, Event, PeerInfo};
 use crate::origin::Origin;
 
-pub(crate) use record::is_loopback;
-
 /// What a transport is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
@@ -83,8 +81,14 @@ pub(crate) struct Started {
 /// Why there is no transport. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Open to the world, and no key.
+    #[error(
+        "without a swarm key this peer listens on loopback addresses only, and {0} is not one: give \
+         it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
+    )]
+    NotLoopback(Multiaddr),
     /// An address that is taken, or not of this machine.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}; choose another address with --listen")]
     Listen {
         /// Which.
         address: Multiaddr,
@@ -99,9 +103,18 @@ pub enum StartError {
     Noise(String),
 }
 
+/// Whoever listens to the world has a key.
+pub(crate) fn check(config: &Config) -> Result<(), StartError> {
+    match config.listen.iter().find(|address| !record::is_loopback(address)) {
+        Some(open) if config.swarm_key.is_none() => Err(StartError::NotLoopback(open.clone())),
+        _ => Ok(()),
+    }
+}
+
 /// Starts a transport on the current tokio runtime. When this returns, the peer listens.
 pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError> {
     let Settings { config, identity, incarnation, origin } = settings;
+    check(config)?;
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
     if swarm.behaviour().relay_server.is_enabled() {

@@ -122,8 +122,10 @@ impl Board {
 
     fn push(&mut self, words: String, ordinary: bool) {
         if self.log.len() == LOG_LEN_MAX {
-            self.log.pop_front();
-            self.told = self.told.saturating_sub(1);
+            // What matters is not to be pushed out by what does not.
+            let oldest = self.log.iter().position(|event| event.ordinary).unwrap_or(0);
+            self.log.remove(oldest);
+            self.told -= usize::from(oldest < self.told);
         }
         self.log.push_back(Event { at: self.now(), words, ordinary });
     }
@@ -133,6 +135,18 @@ impl Board {
         let news = self.log.iter().skip(self.told).cloned().collect();
         self.told = self.log.len();
         news
+    }
+
+    /// What keeps a peer from granting locks; empty if nothing does. The first time, that is news.
+    pub(crate) fn note(&mut self, peer: usize, why_not: String) {
+        let begins = self.peers[peer].notes.is_empty() && !why_not.is_empty();
+        // Before anybody could, that is no wonder.
+        if begins && self.votes.is_some() {
+            let why = why_not.strip_prefix("this peer ").unwrap_or(&why_not);
+            let why = why.split(';').next().unwrap_or(why);
+            self.tell(format!("peer {} {why}", peer + 1));
+        }
+        self.peers[peer].notes = why_not;
     }
 
     /// What a worker is doing now.
@@ -211,5 +225,38 @@ impl Board {
     pub(crate) fn holders_peer(&self) -> Option<usize> {
         let inside = (0..self.locks.len()).find_map(|lock| self.holder(lock));
         inside.map(|worker| self.workers[worker].peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_is_not_pushed_out_by_ordinary_traffic_and_news_come_once() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        board.tell("killed peer 2");
+        assert_eq!(board.news().len(), 1);
+        for _ in 0..2 * LOG_LEN_MAX {
+            board.tell_ordinary("somebody enters");
+            assert_eq!(board.news().len(), 1);
+        }
+        assert_eq!(board.log.len(), LOG_LEN_MAX);
+        assert_eq!(board.log[0].words, "killed peer 2");
+    }
+
+    #[test]
+    fn a_peer_that_can_grant_nothing_any_more_is_told_of_once() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        board.note(1, "this peer is in no swarm yet".to_owned());
+        assert!(board.news().is_empty(), "nobody could before");
+        board.votes = Some((3, 5));
+        board.note(1, String::new());
+        for up in [2, 1] {
+            board.note(1, format!("this peer reaches {up} of 5 members; see the manual"));
+        }
+        let news = board.news();
+        assert_eq!(news.len(), 1);
+        assert_eq!(news[0].words, "peer 2 reaches 2 of 5 members");
     }
 }

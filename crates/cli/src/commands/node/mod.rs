@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role, StartError};
+use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -30,9 +30,9 @@ use crate::process::signals::{Signals, exit_code};
 ///
 /// The first peer founds a swarm (--found), the others join it (--join, or --mdns). One that has been in a
 /// swarm before goes on with that. Without a swarm key it listens on loopback only, where all who can
-/// reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
-/// leaves; a second signal ends it at once. All settings may also be given as SIGMALOCK_… in the
-/// environment, or under `[node]` in the configuration file.
+/// reach it are on this machine anyway. On SIGTERM or SIGINT it leaves the swarm in order, which may take
+/// five seconds; a second signal ends it at once. All settings may also be given under `[node]` in the
+/// configuration file, and those with an `env` below in the environment.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Node {
@@ -56,7 +56,7 @@ pub(crate) struct Node {
     /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
     #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
-    /// Keep nothing: after a restart, abstain until the leases of the former life are over
+    /// Keep nothing: after a restart this is another peer, and the former one a dead member
     #[arg(long, conflicts_with = "data")]
     ephemeral: bool,
     /// The secret of the swarm; `sigmalock key new` makes one
@@ -67,7 +67,8 @@ pub(crate) struct Node {
     #[arg(hide_env_values = true, value_parser = membership)]
     membership: Membership,
     /// Agreed membership: vote a member out that nobody reached for so long [default: 30s]
-    #[arg(long, value_name = "D", value_parser = args::positive_span)]
+    #[arg(long, value_name = "D", env = "SIGMALOCK_DEAD_AFTER")]
+    #[arg(hide_env_values = true, value_parser = args::positive_span)]
     dead_after: Option<Span>,
     /// Open membership: replicas that guard each lock, the same in the whole swarm [default: 9]
     #[arg(long, value_name = "N", requires = "quorum", env = "SIGMALOCK_REPLICAS")]
@@ -198,11 +199,9 @@ impl Node {
         let _ignored = if self.user { Some(Signals::new(&[Signal::HUP])?) } else { None };
         let data = config.data.clone();
         let keyed = config.swarm_key.is_some();
-        let mut peer = Peer::start(config).await.map_err(|error| match error {
-            StartError::Nobody | StartError::NotLoopback(_) | StartError::LeaseTooShort(..) => {
-                Failure::usage(error.to_string()).into()
-            }
-            other => anyhow::Error::from(other),
+        let mut peer = Peer::start(config).await.map_err(|error| {
+            let usage = error.is_about_settings().then(|| Failure::usage(error.to_string()).into());
+            usage.unwrap_or_else(|| anyhow::Error::from(error))
         })?;
         let handle = peer.handle();
         let server = self.server(handle.clone()).await?;
@@ -220,6 +219,7 @@ impl Node {
         };
         tokio::select! {
             left = leave => left?,
+            never = voice::tell_leaving() => match never {},
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         }
         Ok(Verdict::Holds)

@@ -1,6 +1,7 @@
 //! What a peer says on stderr: who and where it is, and from then on whenever it begins or ceases to be of
 //! use, so that whoever reads its log need not ask.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What is over sooner than this is not worth a line.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A peer that has left sooner than this need not say that it is about to.
+const LEAVE_QUIETLY_FOR: Duration = Duration::from_millis(500);
 
 fn line(words: impl std::fmt::Display) {
     complain(format_args!("sigmalock: {words}"));
@@ -107,6 +110,13 @@ pub(super) async fn tell(handle: &Handle, can_grant: bool) {
         sleep(LOOK_EVERY).await;
     }
     std::future::pending::<()>().await;
+}
+
+/// Says why a peer that was told to end is still there, if it is.
+pub(super) async fn tell_leaving() -> Infallible {
+    sleep(LEAVE_QUIETLY_FOR).await;
+    line("leaving, as soon as the others have agreed to it; a second signal ends it at once");
+    std::future::pending().await
 }
 
 fn good_news(status: &StatusReport) -> String {
