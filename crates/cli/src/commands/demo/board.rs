@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// How many events the log keeps.
 const LOG_LEN_MAX: usize = 200;
+/// After so long without anybody inside, the next to enter is worth a line.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// How many seconds the curves show.
 pub(crate) const HISTORY_LEN: usize = 120;
 
@@ -65,6 +67,8 @@ pub(crate) struct Lock {
     pub(crate) entries: u64,
     /// When somebody was last inside.
     used_at: Duration,
+    /// Whether whoever was last inside is gone with its peer.
+    bereft: bool,
 }
 
 /// Something that happened.
@@ -83,6 +87,7 @@ impl Board {
             token: 0,
             entries: 0,
             used_at: Duration::ZERO,
+            bereft: false,
         };
         let worker = |index: usize| Worker {
             peer: index % peers,
@@ -162,8 +167,10 @@ impl Board {
         worker.state = state;
     }
 
-    /// Returns for how long nobody was inside before.
-    pub(crate) fn entered(&mut self, worker: usize, token: u64, waited: Duration) -> Duration {
+    /// Returns for how long nobody was inside before, if that is worth telling.
+    pub(crate) fn entered(
+        &mut self, worker: usize, token: u64, waited: Duration,
+    ) -> Option<Duration> {
         self.set(worker, State::Inside(token));
         let lock = self.workers[worker].lock;
         let pause = self.now().saturating_sub(self.locks[lock].used_at);
@@ -174,7 +181,14 @@ impl Board {
             *this_second += 1;
         }
         self.longest_wait = self.longest_wait.max(waited);
-        pause
+        let bereft = std::mem::take(&mut self.locks[lock].bereft);
+        (bereft || pause >= LONG_PAUSE).then_some(pause)
+    }
+
+    /// A worker was put out of its lock by the death of its peer.
+    pub(crate) fn lost(&mut self, worker: usize) {
+        self.losses += 1;
+        self.locks[self.workers[worker].lock].bereft = true;
     }
 
     pub(crate) fn peer_is(&mut self, peer: usize, up: bool) {
@@ -243,6 +257,17 @@ mod tests {
         }
         assert_eq!(board.log.len(), LOG_LEN_MAX);
         assert_eq!(board.log[0].words, "killed peer 2");
+    }
+
+    #[test]
+    fn who_enters_after_a_death_is_worth_telling() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        assert_eq!(board.entered(0, 1, Duration::ZERO), None);
+        board.set(0, State::Away);
+        board.lost(0);
+        assert!(board.entered(1, 2, Duration::ZERO).is_some());
+        board.set(1, State::Away);
+        assert_eq!(board.entered(2, 3, Duration::ZERO), None);
     }
 
     #[test]
