@@ -1,16 +1,23 @@
 //! Getting locks: what `run` and `lock` have in common.
 
+use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use sigmalock::{Client, Guard, Guards, Position};
 use sigmalock_core::Name;
+use tokio::time::sleep;
 
 use crate::args;
 use crate::outcome::complain;
 use crate::process::supervise::Right;
 use crate::reach::{is_a_person_there, not_acquired};
+
+/// Who waits for so long wants to know why.
+const WONDER_AFTER: Duration = Duration::from_secs(3);
+/// So long may a peer take to say how it is.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to hold and to wait.
 #[derive(Debug, Args)]
@@ -59,8 +66,32 @@ impl Wish {
         if is_a_person_there() {
             locks = locks.on_queue(teller());
         }
-        let guards = locks.acquire().await;
-        Ok(Held(guards.map_err(|error| not_acquired(&error.name, &error.error))?))
+        let guards = tokio::select! {
+            guards = locks.acquire() => guards,
+            never = tell_why(client, names) => match never {},
+        };
+        match guards {
+            Ok(guards) => Ok(Held(guards)),
+            Err(error) => Err(not_acquired(&error.name, &error.error, &why_not(client).await)),
+        }
+    }
+}
+
+/// Why the peer can grant no locks, in words; empty if it can, or does not say.
+async fn why_not(client: &Client) -> String {
+    let status = tokio::time::timeout(ANSWER_TIMEOUT, client.status()).await;
+    status.ok().and_then(Result::ok).map_or_else(String::new, |status| status.why_not)
+}
+
+/// Says, once, that it is not others that this waits for but a peer that can grant no locks.
+async fn tell_why(client: &Client, names: &Names) -> Infallible {
+    loop {
+        sleep(WONDER_AFTER).await;
+        let why_not = why_not(client).await;
+        if !why_not.is_empty() {
+            complain(format_args!("sigmalock: waiting for {}: {why_not}", names.joined()));
+            return std::future::pending().await;
+        }
     }
 }
 

@@ -4,8 +4,7 @@ use std::io::IsTerminal;
 
 use clap::Args;
 use sigmalock::{
-    AcquireError, BreakError, Client, ConnectError, ConnectOptions, ForgetError, QueryError,
-    Started,
+    AcquireError, Client, ConnectError, ConnectOptions, OperatorError, QueryError, Started,
 };
 
 use crate::outcome::{Failure, complain};
@@ -60,11 +59,12 @@ pub(crate) fn unreachable(error: ConnectError) -> Failure {
     }
 }
 
-/// Why a lock was not acquired, with the name it is about.
-pub(crate) fn not_acquired(name: &str, error: &AcquireError) -> anyhow::Error {
+/// Why a lock was not acquired, with the name it is about, and why the peer can grant none, if so.
+pub(crate) fn not_acquired(name: &str, error: &AcquireError, why_not: &str) -> anyhow::Error {
     match error {
         AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
-            Failure::not_acquired(format!("{name}: {error}")).into()
+            let why = if why_not.is_empty() { String::new() } else { format!("; {why_not}") };
+            Failure::not_acquired(format!("{name}: {error}{why}")).into()
         }
         AcquireError::BadName { .. } | AcquireError::Refused { .. } => {
             Failure::usage(format!("{name}: {error}")).into()
@@ -82,20 +82,13 @@ pub(crate) fn not_answered(error: QueryError) -> anyhow::Error {
     }
 }
 
-pub(crate) fn not_broken(name: &str, error: &BreakError) -> anyhow::Error {
+/// Why a lock was not broken, or a member not forgotten.
+pub(crate) fn not_done(error: OperatorError) -> anyhow::Error {
     match error {
-        BreakError::Refused { text } => Failure::usage(format!("{name}: {text}")).into(),
-        BreakError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),
-        other => anyhow::anyhow!("{name}: {other}"),
-    }
-}
-
-pub(crate) fn not_forgotten(error: ForgetError) -> anyhow::Error {
-    match error {
-        ForgetError::NotAMember { text } | ForgetError::Refused { text } => {
+        OperatorError::NotAllowed { text } | OperatorError::Refused { text } => {
             Failure::usage(text).into()
         }
-        ForgetError::Disconnected { .. } => Failure::no_peer(error.to_string()).into(),
+        OperatorError::Disconnected { .. } => Failure::no_peer(error.to_string()).into(),
         other => other.into(),
     }
 }

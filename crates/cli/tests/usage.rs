@@ -58,6 +58,14 @@ const BAD: &[(&str, &str)] = &[
         "node --found --replicas 9 --quorum 6",
         "--replicas and --quorum are for --membership open: with agreed membership the members vote, and more than half of the votes hold a lock",
     ),
+    (
+        "node --found --ephemeral --listen 0.0.0.0:7421",
+        "without a swarm key this peer listens on loopback addresses only, and /ip4/0.0.0.0/tcp/7421 is not one: give it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT",
+    ),
+    (
+        "node --found --ephemeral --lease-max 1s",
+        "a longest lease of 1s is too short to hold any lock: it takes 1.25s at least",
+    ),
     ("node --replicas 5", "--quorum is missing"),
     (
         "node --membership open --replicas 4 --quorum 2",

@@ -10,7 +10,7 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use crate::connect::Line;
-use crate::error::{AcquireError, BreakError, ConnectError, ForgetError, QueryError};
+use crate::error::{AcquireError, ConnectError, OperatorError, QueryError};
 use crate::lock::Lock;
 use crate::place::{self, Address};
 use crate::report;
@@ -206,8 +206,8 @@ impl Client {
         Ok(self.stub().inspect(v1::InspectRequest { name: name.into() }).await?.into_inner())
     }
 
-    /// The locks that the peer hosts or uses and whose names begin with `prefix`; at most `limit`, or with
-    /// 0 as many as the peer sends at once.
+    /// The locks of the swarm, as far as its peers answer, whose names begin with `prefix`; at most `limit`,
+    /// or with 0 as many as the peer sends at once.
     ///
     /// # Errors
     /// See [`QueryError`].
@@ -230,10 +230,10 @@ impl Client {
     /// Puts whoever holds a lock out.
     ///
     /// # Errors
-    /// See [`BreakError`].
+    /// See [`OperatorError`].
     pub async fn break_lock(
         &self, name: impl Into<String>,
-    ) -> Result<report::BreakResponse, BreakError> {
+    ) -> Result<report::BreakResponse, OperatorError> {
         Ok(self.stub().r#break(v1::BreakRequest { name: name.into() }).await?.into_inner())
     }
 
@@ -241,10 +241,10 @@ impl Client {
     /// of them are gone for good. If they are not, two may hold the same lock until they meet.
     ///
     /// # Errors
-    /// See [`ForgetError`].
+    /// See [`OperatorError`].
     pub async fn forget(
         &self, peer: impl Into<String>,
-    ) -> Result<report::ForgetResponse, ForgetError> {
+    ) -> Result<report::ForgetResponse, OperatorError> {
         Ok(self.stub().forget(v1::ForgetRequest { peer: peer.into() }).await?.into_inner())
     }
 

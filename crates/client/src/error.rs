@@ -163,62 +163,35 @@ pub enum QueryError {
     },
 }
 
-/// Why a lock was not broken.
+/// Why what an operator asked for, to break a lock or to forget a member, was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BreakError {
-    /// Nobody holds it. Nothing changed.
-    #[error("nobody holds that lock")]
-    NotHeld,
-    /// This peer does not break locks for those who come this way. Use its Unix socket. Nothing changed.
+pub enum OperatorError {
+    /// There is no such holder, or no such member. Nothing changed.
+    #[error("{text}")]
+    NotFound {
+        /// In words.
+        text: String,
+    },
+    /// This peer does not do that for those who come this way. Use its Unix socket. Nothing changed.
     #[error("{text}")]
     NotAllowed {
         /// Why.
         text: String,
     },
-    /// The peer does not take this request. Nothing changed.
+    /// It makes no sense; the text says why, and what does. Nothing changed.
     #[error("{text}")]
     Refused {
         /// Why.
         text: String,
     },
-    /// It could not be done, or may have been: the holder's peer did not answer. Inspect the lock.
+    /// It could not be done, or may have been. Look: inspect the lock, or list the peers.
     #[error("{text}")]
     Failed {
         /// Why.
         text: String,
     },
-    /// The connection to the peer is gone; the lock may have been broken. Inspect it.
-    #[error("the connection to the peer is gone: {reason}")]
-    Disconnected {
-        /// What happened.
-        reason: String,
-    },
-}
-
-/// Why a member was not forgotten.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ForgetError {
-    /// It is no other member of the swarm. Nothing changed.
-    #[error("{text}")]
-    NotAMember {
-        /// In words.
-        text: String,
-    },
-    /// It makes no sense, or not for those who come this way; the text says why. Nothing changed.
-    #[error("{text}")]
-    Refused {
-        /// Why.
-        text: String,
-    },
-    /// It could not be done, or may have been. Look at the peers.
-    #[error("{text}")]
-    Failed {
-        /// Why.
-        text: String,
-    },
-    /// The connection to the peer is gone; the member may have been forgotten. Look at the peers.
+    /// The connection to the peer is gone; it may have been done. Look, as above.
     #[error("the connection to the peer is gone: {reason}")]
     Disconnected {
         /// What happened.
@@ -237,27 +210,15 @@ impl From<tonic::Status> for QueryError {
     }
 }
 
-impl From<tonic::Status> for BreakError {
+impl From<tonic::Status> for OperatorError {
     fn from(status: tonic::Status) -> Self {
         let text = status.message().to_owned();
         match status.code() {
-            tonic::Code::NotFound => Self::NotHeld,
+            tonic::Code::NotFound => Self::NotFound { text },
             tonic::Code::PermissionDenied => Self::NotAllowed { text },
-            tonic::Code::InvalidArgument => Self::Refused { text },
-            tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
-            _ => Self::Failed { text: reason(&status) },
-        }
-    }
-}
-
-impl From<tonic::Status> for ForgetError {
-    fn from(status: tonic::Status) -> Self {
-        let text = status.message().to_owned();
-        match status.code() {
-            tonic::Code::NotFound => Self::NotAMember { text },
-            tonic::Code::PermissionDenied
-            | tonic::Code::InvalidArgument
-            | tonic::Code::FailedPrecondition => Self::Refused { text },
+            tonic::Code::InvalidArgument | tonic::Code::FailedPrecondition => {
+                Self::Refused { text }
+            }
             tonic::Code::Unavailable => Self::Disconnected { reason: reason(&status) },
             _ => Self::Failed { text: reason(&status) },
         }

@@ -29,9 +29,7 @@ mod several;
 mod start;
 
 pub use client::{Client, ConnectOptions, Watch};
-pub use error::{
-    AcquireError, BreakError, ConnectError, ForgetError, PlaceError, QueryError, ReleaseError,
-};
+pub use error::{AcquireError, ConnectError, OperatorError, PlaceError, QueryError, ReleaseError};
 pub use guard::{Guard, LostSignal};
 pub use lock::{Lock, Position};
 pub use several::{Guards, Locks, LocksError};

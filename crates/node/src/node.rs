@@ -64,9 +64,21 @@ pub enum StartError {
         "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)"
     )]
     Nobody,
+    /// No lock could be kept for so short a time.
+    #[error("a longest lease of {0} is too short to hold any lock: it takes {1} at least")]
+    LeaseTooShort(Span, Span),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
+}
+
+impl StartError {
+    /// Whether it takes nothing but other settings.
+    #[must_use]
+    pub const fn is_about_settings(&self) -> bool {
+        let transport = matches!(self, Self::Transport(transport::StartError::NotLoopback(_)));
+        transport || matches!(self, Self::Nobody | Self::LeaseTooShort(..))
+    }
 }
 
 /// Why a peer cannot go on. It has stopped voting; what its users hold will run out.
@@ -104,6 +116,7 @@ pub struct Node {
 impl Node {
     /// Starts a peer. Must run inside a tokio runtime; one thread is enough.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        check(&config)?;
         let past = recall(&config)?;
         let resumes = past.lived;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
@@ -171,6 +184,16 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
         Ok(Exit::Transport) => Some(Failure::Transport),
         Err(_) => Some(Failure::Stopped),
     }
+}
+
+/// What can be said before anything is written: who is told better next time begins afresh.
+fn check(config: &Config) -> Result<(), StartError> {
+    transport::check(config)?;
+    let at_least = locks(sigma::Config::new(config.quorum), config).ttl_min();
+    if config.lease_max < at_least {
+        return Err(StartError::LeaseTooShort(config.lease_max, at_least));
+    }
+    Ok(())
 }
 
 /// A swarm is founded on purpose or not at all.

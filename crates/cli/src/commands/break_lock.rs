@@ -1,13 +1,11 @@
 //! `break`: puts a holder out.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use clap::Args;
 use sigmalock_core::Name;
 
 use crate::args;
-use crate::outcome::{Failure, Verdict, after_help};
-use crate::reach::{Peer, not_broken};
+use crate::outcome::{Verdict, after_help};
+use crate::reach::{Peer, not_done};
 
 /// Puts whoever holds a lock out: an operator's last resort
 ///
@@ -35,40 +33,29 @@ const EXAMPLES: &str = "  \
 
 impl Break {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        let name = self.name.as_str();
         if !self.yes && !self.is_meant()? {
-            return Err(anyhow::anyhow!("{}: left as it is", self.name.as_str()));
+            return Err(anyhow::anyhow!("{name}: left as it is"));
         }
         let broken = super::block_on(async {
             let client = self.peer.connect().await?;
-            let broken = client.break_lock(self.name.as_str()).await;
-            broken.map_err(|error| not_broken(self.name.as_str(), &error))
+            client.break_lock(name).await.map_err(|error| not_done(error).context(name.to_owned()))
         })?;
         if self.json {
             super::print_json(&broken)?;
         } else {
             let who = if broken.label.is_empty() { "whoever was inside" } else { &broken.label };
-            let name = self.name.as_str();
             super::print(&format!("{name}: {who} at {} was told to leave\n", broken.peer))?;
         }
         Ok(Verdict::Holds)
     }
 
-    /// Asks the person at the terminal.
     fn is_meant(&self) -> anyhow::Result<bool> {
-        if !io::stdin().is_terminal() {
-            let sentence = "break interrupts whoever holds the lock: say --yes if that is meant";
-            return Err(Failure::usage(sentence).into());
-        }
-        let mut stderr = io::stderr();
-        write!(
-            stderr,
-            "The holder of {} is told to leave; the lock passes on when it has, or when its lease ends.\n\
-             Break it? [y/N] ",
+        let risk = format!(
+            "The holder of {} is told to leave; the lock passes on when it has, or when its lease ends.\n",
             self.name.as_str()
-        )?;
-        stderr.flush()?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        );
+        let unasked = "break interrupts whoever holds the lock: say --yes if that is meant";
+        super::confirm(&risk, "Break it?", unasked)
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use sigmalock::report;
 use sigmalock_core::Name;
 
-use super::inspect::who;
+use super::inspect::{token, who};
 use crate::args;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
@@ -53,7 +53,7 @@ impl Explain {
 fn explain(lock: &report::Lock, why_not: &str) -> String {
     let mut text = String::new();
     if !why_not.is_empty() {
-        let _ = writeln!(text, "{}. So it gets nobody a lock.", words::sentence(why_not));
+        let _ = writeln!(text, "Nobody gets a lock here now: {why_not}.");
     }
     holder(lock, &mut text);
     readers(lock, &mut text);
@@ -74,21 +74,27 @@ fn holder(lock: &report::Lock, text: &mut String) {
             holder.votes,
             lock.replicas_total,
             lock.quorum,
-            if holder.token == 0 { lock.token } else { holder.token },
+            token(lock),
             words::millis(holder.ends_in_ms),
         ),
         None if lock.replicas.is_empty() => {
             writeln!(text, "{name}: nobody is known who would have a vote on it.")
         }
-        None if lock.replicas.iter().all(|replica| replica.owner.is_empty()) => {
-            writeln!(text, "{name} is free: no vote is given to anybody.")
-        }
-        None => writeln!(
+        None if lock.replicas.iter().any(|replica| !replica.owner.is_empty()) => writeln!(
             text,
             "{name} is held by nobody: votes are given, but nobody is known to have the {} it takes.",
             lock.quorum
         ),
+        None if silent(lock).count() >= lock.quorum as usize => {
+            writeln!(text, "{name}: nobody is known to hold it, but too few answer to be sure.")
+        }
+        None => writeln!(text, "{name} is free: no vote is given to anybody."),
     };
+}
+
+/// Votes that could not be asked.
+fn silent(lock: &report::Lock) -> impl Iterator<Item = &report::Replica> {
+    lock.replicas.iter().filter(|replica| !replica.answered)
 }
 
 /// Those who are inside with the first.
@@ -102,6 +108,9 @@ fn readers(lock: &report::Lock, text: &mut String) {
 fn queue(lock: &report::Lock, text: &mut String) {
     let waiting = lock.waiting;
     let _ = match waiting {
+        0 if silent(lock).next().is_some() => {
+            writeln!(text, "Nobody is in its queue, as far as those know that answer.")
+        }
         0 => writeln!(text, "Nobody waits for it."),
         1 => writeln!(text, "One peer waits for it:"),
         _ => writeln!(text, "{waiting} peers wait for it, next first:"),
@@ -123,7 +132,7 @@ fn queue(lock: &report::Lock, text: &mut String) {
 
 /// What is wrong with the hosts, and what that means.
 fn hosts(lock: &report::Lock, text: &mut String) {
-    let silent: Vec<_> = lock.replicas.iter().filter(|replica| !replica.answered).collect();
+    let silent: Vec<_> = silent(lock).collect();
     let answering = lock.replicas.iter().filter(|replica| replica.answered);
     let abstaining: Vec<_> = answering.filter(|replica| replica.abstains_for_ms > 0).collect();
     let hosts = |replicas: &[&report::Replica]| {
@@ -211,9 +220,19 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_is_not_called_free_while_a_quorum_of_votes_cannot_be_asked() {
+        let words = explain(&lock([("", true, 0), ("", false, 0), ("", false, 0)]), "");
+        assert!(!words.contains("is free"), "{words}");
+        assert!(words.contains("too few answer to be sure"), "{words}");
+        let words = explain(&lock([("", true, 0), ("", true, 0), ("", false, 0)]), "");
+        assert!(words.starts_with("/x is free"), "{words}");
+        assert!(words.contains("as far as those know that answer"), "{words}");
+    }
+
+    #[test]
     fn a_peer_that_cannot_grant_says_so_first() {
         let words = explain(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
-        let first = "This peer is leaving the swarm. So it gets nobody a lock.\n";
+        let first = "Nobody gets a lock here now: this peer is leaving the swarm.\n";
         assert!(words.starts_with(first), "{words}");
     }
 }

@@ -1,12 +1,10 @@
 //! `forget`: go on without a member that is gone for good.
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
 use clap::Args;
 use sigmalock::report;
 
 use crate::outcome::{Failure, Verdict, after_help};
-use crate::reach::{Peer, not_answered, not_forgotten};
+use crate::reach::{Peer, not_answered, not_done};
 use crate::words;
 
 /// Goes on without a member that is gone for good: the last resort when most of them are
@@ -48,7 +46,7 @@ impl Forget {
         }
         let (forgotten, status) = super::block_on(async {
             let client = self.peer.connect().await?;
-            let forgotten = client.forget(&gone.peer).await.map_err(not_forgotten)?;
+            let forgotten = client.forget(&gone.peer).await.map_err(not_done)?;
             Ok((forgotten, client.status().await.map_err(not_answered)?))
         })?;
         if self.json {
@@ -71,13 +69,12 @@ fn find<'a>(text: &str, peers: &'a [report::Peer]) -> Result<&'a report::Peer, F
         let sentence = "this swarm has open membership: there are no members to forget";
         return Err(Failure::usage(sentence));
     }
-    if let Some(peer) = peers.iter().find(|peer| peer.peer == text) {
+    let members = || peers.iter().filter(|peer| peer.standing == "member");
+    if let Some(peer) = members().find(|peer| peer.peer == text) {
         return Ok(peer);
     }
-    let begins = |peer: &&report::Peer| {
-        text.len() > 1 && peer.standing == "member" && peer.peer.starts_with(text)
-    };
-    let found: Vec<_> = peers.iter().filter(begins).collect();
+    let begins = |peer: &&report::Peer| text.len() > 1 && peer.peer.starts_with(text);
+    let found: Vec<_> = members().filter(begins).collect();
     match found.as_slice() {
         [peer] => Ok(peer),
         [] => {
@@ -91,35 +88,31 @@ fn find<'a>(text: &str, peers: &'a [report::Peer]) -> Result<&'a report::Peer, F
     }
 }
 
-/// Asks the person at the terminal.
 fn is_meant(gone: &report::Peer, peers: &[report::Peer]) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        let sentence = "if that peer is alive somewhere, two may then hold the same lock: say --yes if it \
-                        is gone for good";
-        return Err(Failure::usage(format!("forget {}: {sentence}", gone.peer)).into());
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "{}Forget it? [y/N] ", risk(gone, peers))?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    let unasked = format!(
+        "forget {}: if that peer is alive somewhere, two may then hold the same lock: say --yes if it is \
+         gone for good",
+        gone.peer
+    );
+    super::confirm(&risk(gone, peers), "Forget it?", &unasked)
 }
 
 /// What is at stake, in words.
 fn risk(gone: &report::Peer, peers: &[report::Peer]) -> String {
     let members = || peers.iter().filter(|peer| peer.standing == "member");
     let (count, up) = (members().count(), members().filter(|peer| peer.connected).count());
+    let place = gone.addresses.first().map(|at| format!(" ({at})")).unwrap_or_default();
     let silent = match gone.silent_for_ms {
         0 => String::new(),
-        ms => format!(" has been silent for {} and", words::millis(ms)),
+        ms => format!("It has been silent for {}.\n", words::millis(ms)),
     };
-    let place = gone.addresses.first().map(|at| format!(" ({at})")).unwrap_or_default();
     format!(
-        "{}{place}{silent} is one of {count} members, {up} of which can be reached.\n\
-         If you forget it, those that can be reached go on without it, whatever it and the others say. If it, or \
-         any member that it reaches, is alive somewhere, two may hold the same lock until they meet.\n\
-         Do this only if it is gone for good: it will never run again with the data it has.\n",
+        "{}{place}\n\
+         is one of {count} members, {up} of which can be reached.\n{silent}\n\
+         If you forget it, those that can be reached go on without it, whatever it and\n\
+         the others say. If it, or any member that it reaches, is alive somewhere, two\n\
+         may hold the same lock until they meet. Do this only if it is gone for good:\n\
+         it will never run again with the data it has.\n",
         gone.peer
     )
 }
@@ -154,7 +147,9 @@ mod tests {
         gone.silent_for_ms = 62_000;
         let here = report::Peer { connected: true, ..member("p2") };
         let words = risk(&gone, &[gone.clone(), here]);
-        assert!(words.starts_with("p1 has been silent for 1 min 2 s and is one of 2 members"));
-        assert!(words.contains("two may hold the same lock"), "{words}");
+        assert!(words.starts_with("p1\nis one of 2 members, 1 of which can be reached.\n"));
+        assert!(words.contains("\nIt has been silent for 1 min 2 s.\n"), "{words}");
+        assert!(words.lines().all(|line| line.len() < 80), "it fits a terminal: {words}");
+        assert!(words.contains("may hold the same lock until they meet"), "{words}");
     }
 }

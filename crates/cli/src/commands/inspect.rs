@@ -67,8 +67,17 @@ fn head(lock: &report::Lock) -> String {
         0 => holder,
         _ => format!("{holder}; and {others} more, all reading"),
     };
-    let (name, waiting, token) = (&lock.name, lock.waiting, lock.token);
+    let (name, waiting, token) = (&lock.name, lock.waiting, token(lock));
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
+}
+
+/// The holder's token; without one, the last that any host knows.
+pub(crate) fn token(lock: &report::Lock) -> String {
+    let holder = lock.holder.as_ref().map_or(0, |holder| holder.token);
+    match if holder > 0 { holder } else { lock.token } {
+        0 => "-".to_owned(),
+        token => token.to_string(),
+    }
 }
 
 /// A holder as people know it: its label, if its peer told it.

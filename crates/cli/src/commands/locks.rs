@@ -8,7 +8,7 @@ use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
 use crate::words;
 
-/// Lists the locks that this peer hosts or uses
+/// Lists the locks of the swarm that are in use, or were a moment ago
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Locks {

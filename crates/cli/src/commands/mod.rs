@@ -18,9 +18,11 @@ pub(crate) mod run;
 pub(crate) mod status;
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
+
+use crate::outcome::Failure;
 
 /// Runs a command's future on this very thread: children ask to die with the thread that made them,
 /// so that thread has to last as long as the process.
@@ -44,4 +46,18 @@ fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
+}
+
+/// Asks the person at the terminal, after saying what is at stake. Where there is nobody to ask, only
+/// `--yes` will do, and that is said instead.
+fn confirm(risk: &str, question: &str, unasked: &str) -> anyhow::Result<bool> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(unasked).into());
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "{risk}{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -63,9 +63,9 @@ fn head(peers: &[report::Peer]) -> String {
         Some(peer) if peer.standing.is_empty() => String::new(),
         Some(peer) if peer.view > 0 => {
             let members = words::count(members as u64, "member");
-            format!("view {}: {members}, {up} of them up\n\n", peer.view)
+            format!("view {}: {up} of {members} up\n\n", peer.view)
         }
-        _ => "no view is known yet\n\n".to_owned(),
+        _ => "this peer is in no swarm yet\n\n".to_owned(),
     }
 }
 

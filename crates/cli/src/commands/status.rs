@@ -43,7 +43,7 @@ fn members(status: &PeerStatus) -> String {
         return "open: nobody votes on who is in".to_owned();
     }
     if status.view == 0 {
-        return "agreed; no view is known yet".to_owned();
+        return "agreed; in no swarm yet".to_owned();
     }
     let (up, members) = (status.members_up, words::count(u64::from(status.members), "member"));
     let standing = match status.standing.as_str() {
@@ -54,7 +54,7 @@ fn members(status: &PeerStatus) -> String {
         "minority" => "this one in a minority",
         _ => "this one voting",
     };
-    format!("agreed; view {}: {members}, {up} of them up, {standing}", status.view)
+    format!("agreed; view {}: {up} of {members} up, {standing}", status.view)
 }
 
 fn describe(status: &PeerStatus) -> String {

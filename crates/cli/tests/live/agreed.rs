@@ -166,6 +166,11 @@ async fn forgetting_rescues_two_survivors_of_five_and_only_with_yes() {
     let status = fleet.peers[0].ask(&["status"]);
     assert_eq!(status.status.code(), Some(1));
     assert!(said(&status).contains("reaches 2 of 5 members"), "{}", said(&status));
+    let run = fleet.peers[0].ask(&["lock", "/agreed/rescue", "--try"]);
+    assert_eq!(run.status.code(), Some(75));
+    assert!(said(&run).contains("cannot be had now; this peer reaches 2 of 5"), "{}", said(&run));
+    let log = std::fs::read_to_string(&fleet.peers[0].log).unwrap();
+    assert!(log.contains("cannot grant locks: this peer reaches 2 of 5 members"), "{log}");
     let before = members(&fleet.peers[0]);
     assert_eq!(before.1.len(), 5, "members that are away are shown");
 
@@ -198,6 +203,12 @@ async fn forgetting_rescues_two_survivors_of_five_and_only_with_yes() {
     // The rest needs nobody.
     fleet.agrees_on(2, Duration::from_secs(30)).await;
     assert_eq!(members(&fleet.peers[0]).1, names_of(&fleet.peers).await);
+    let begin = Instant::now();
+    let log = || std::fs::read_to_string(&fleet.peers[0].log).unwrap();
+    while !log().contains(": can grant locks: view ") {
+        assert!(begin.elapsed() < SOON, "the log does not say that all is well: {}", log());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test]

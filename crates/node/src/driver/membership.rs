@@ -194,7 +194,7 @@ impl<P: Driven> Driver<P> {
             Standing::Outside => Some(self.why_outside(view)),
             Standing::Lost => Some(self.why_lost(view)),
             Standing::Learning { for_at_most } => Some(format!(
-                "this peer is finding out which votes are out: it votes when it knows, at the latest in \
+                "this peer is finding out which locks are held: it votes when it knows, at the latest in \
                  {for_at_most}"
             )),
             Standing::Minority { up, needed } => Some(format!(

@@ -88,7 +88,7 @@ pub enum StartError {
     )]
     NotLoopback(Multiaddr),
     /// An address that is taken, or not of this machine.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}; choose another address with --listen")]
     Listen {
         /// Which.
         address: Multiaddr,
@@ -103,14 +103,18 @@ pub enum StartError {
     Noise(String),
 }
 
+/// Whoever listens to the world has a key.
+pub(crate) fn check(config: &Config) -> Result<(), StartError> {
+    match config.listen.iter().find(|address| !record::is_loopback(address)) {
+        Some(open) if config.swarm_key.is_none() => Err(StartError::NotLoopback(open.clone())),
+        _ => Ok(()),
+    }
+}
+
 /// Starts a transport on the current tokio runtime. When this returns, the peer listens.
 pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError> {
     let Settings { config, identity, incarnation, origin } = settings;
-    if config.swarm_key.is_none()
-        && let Some(open) = config.listen.iter().find(|address| !record::is_loopback(address))
-    {
-        return Err(StartError::NotLoopback(open.clone()));
-    }
+    check(config)?;
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
     if swarm.behaviour().relay_server.is_enabled() {

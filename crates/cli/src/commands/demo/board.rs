@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 /// How many events the log keeps.
 const LOG_LEN_MAX: usize = 200;
+/// After so long without anybody inside, the next to enter is worth a line.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// How many seconds the curves show.
 pub(crate) const HISTORY_LEN: usize = 120;
 
@@ -14,6 +16,8 @@ pub(crate) struct Board {
     began: Instant,
     pub(crate) peers: Vec<Peer>,
     pub(crate) workers: Vec<Worker>,
+    /// How many votes hold a lock, and of how many, when a peer has said so.
+    pub(crate) votes: Option<(u32, u32)>,
     pub(crate) locks: Vec<Lock>,
     /// Entries in each of the last seconds, oldest first; the last one is not over.
     pub(crate) entries_per_s: VecDeque<u64>,
@@ -63,6 +67,8 @@ pub(crate) struct Lock {
     pub(crate) entries: u64,
     /// When somebody was last inside.
     used_at: Duration,
+    /// Whether whoever was last inside is gone with its peer.
+    bereft: bool,
 }
 
 /// Something that happened.
@@ -81,6 +87,7 @@ impl Board {
             token: 0,
             entries: 0,
             used_at: Duration::ZERO,
+            bereft: false,
         };
         let worker = |index: usize| Worker {
             peer: index % peers,
@@ -92,6 +99,7 @@ impl Board {
             began: Instant::now(),
             peers: vec![Peer { up: true, ..Peer::default() }; peers],
             workers: (0..workers).map(worker).collect(),
+            votes: None,
             locks: names.iter().map(lock).collect(),
             entries_per_s: VecDeque::from([0]),
             messages_per_s: VecDeque::from([0]),
@@ -119,8 +127,10 @@ impl Board {
 
     fn push(&mut self, words: String, ordinary: bool) {
         if self.log.len() == LOG_LEN_MAX {
-            self.log.pop_front();
-            self.told = self.told.saturating_sub(1);
+            // What matters is not to be pushed out by what does not.
+            let oldest = self.log.iter().position(|event| event.ordinary).unwrap_or(0);
+            self.log.remove(oldest);
+            self.told -= usize::from(oldest < self.told);
         }
         self.log.push_back(Event { at: self.now(), words, ordinary });
     }
@@ -130,6 +140,18 @@ impl Board {
         let news = self.log.iter().skip(self.told).cloned().collect();
         self.told = self.log.len();
         news
+    }
+
+    /// What keeps a peer from granting locks; empty if nothing does. The first time, that is news.
+    pub(crate) fn note(&mut self, peer: usize, why_not: String) {
+        let begins = self.peers[peer].notes.is_empty() && !why_not.is_empty();
+        // Before anybody could, that is no wonder.
+        if begins && self.votes.is_some() {
+            let why = why_not.strip_prefix("this peer ").unwrap_or(&why_not);
+            let why = why.split(';').next().unwrap_or(why);
+            self.tell(format!("peer {} {why}", peer + 1));
+        }
+        self.peers[peer].notes = why_not;
     }
 
     /// What a worker is doing now.
@@ -145,8 +167,10 @@ impl Board {
         worker.state = state;
     }
 
-    /// Returns for how long nobody was inside before.
-    pub(crate) fn entered(&mut self, worker: usize, token: u64, waited: Duration) -> Duration {
+    /// Returns for how long nobody was inside before, if that is worth telling.
+    pub(crate) fn entered(
+        &mut self, worker: usize, token: u64, waited: Duration,
+    ) -> Option<Duration> {
         self.set(worker, State::Inside(token));
         let lock = self.workers[worker].lock;
         let pause = self.now().saturating_sub(self.locks[lock].used_at);
@@ -157,7 +181,14 @@ impl Board {
             *this_second += 1;
         }
         self.longest_wait = self.longest_wait.max(waited);
-        pause
+        let bereft = std::mem::take(&mut self.locks[lock].bereft);
+        (bereft || pause >= LONG_PAUSE).then_some(pause)
+    }
+
+    /// A worker was put out of its lock by the death of its peer.
+    pub(crate) fn lost(&mut self, worker: usize) {
+        self.losses += 1;
+        self.locks[self.workers[worker].lock].bereft = true;
     }
 
     pub(crate) fn peer_is(&mut self, peer: usize, up: bool) {
@@ -208,5 +239,49 @@ impl Board {
     pub(crate) fn holders_peer(&self) -> Option<usize> {
         let inside = (0..self.locks.len()).find_map(|lock| self.holder(lock));
         inside.map(|worker| self.workers[worker].peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_is_not_pushed_out_by_ordinary_traffic_and_news_come_once() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        board.tell("killed peer 2");
+        assert_eq!(board.news().len(), 1);
+        for _ in 0..2 * LOG_LEN_MAX {
+            board.tell_ordinary("somebody enters");
+            assert_eq!(board.news().len(), 1);
+        }
+        assert_eq!(board.log.len(), LOG_LEN_MAX);
+        assert_eq!(board.log[0].words, "killed peer 2");
+    }
+
+    #[test]
+    fn who_enters_after_a_death_is_worth_telling() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        assert_eq!(board.entered(0, 1, Duration::ZERO), None);
+        board.set(0, State::Away);
+        board.lost(0);
+        assert!(board.entered(1, 2, Duration::ZERO).is_some());
+        board.set(1, State::Away);
+        assert_eq!(board.entered(2, 3, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_peer_that_can_grant_nothing_any_more_is_told_of_once() {
+        let mut board = Board::new(5, 10, &["/a"]);
+        board.note(1, "this peer is in no swarm yet".to_owned());
+        assert!(board.news().is_empty(), "nobody could before");
+        board.votes = Some((3, 5));
+        board.note(1, String::new());
+        for up in [2, 1] {
+            board.note(1, format!("this peer reaches {up} of 5 members; see the manual"));
+        }
+        let news = board.news();
+        assert_eq!(news.len(), 1);
+        assert_eq!(news[0].words, "peer 2 reaches 2 of 5 members");
     }
 }

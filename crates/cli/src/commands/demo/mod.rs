@@ -305,10 +305,13 @@ async fn survey(stage: Stage, apis: Vec<String>) {
             sent[index] = so_far;
             messages += fresh;
             let mut board = stage.board();
+            if status.can_grant {
+                board.votes = Some((status.quorum, status.replicas_total));
+            }
             let peer = &mut board.peers[index];
             peer.messages_per_s = fresh;
             peer.connected = status.peers_up.saturating_sub(1);
-            peer.notes = status.why_not;
+            board.note(index, status.why_not);
         }
         stage.board().tick(messages);
     }

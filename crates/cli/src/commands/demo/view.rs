@@ -77,7 +77,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, board: &Board, seconds: Option<u
         0 => "never two inside".green(),
         count => format!("{count} VIOLATIONS").red().bold(),
     };
-    let line = Line::from(vec![
+    let mut line = Line::from(vec![
         " sigmalock".bold(),
         "  distributed locks without servers".dark_gray(),
         format!(
@@ -88,6 +88,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, board: &Board, seconds: Option<u
         .into(),
         violations,
     ]);
+    // What matters comes last, and must not be cut off.
+    if line.width() > usize::from(area.width) {
+        line.spans.remove(1);
+    }
     frame.render_widget(line, area);
 }
 
@@ -107,6 +111,7 @@ fn draw_peers(frame: &mut Frame<'_>, area: Rect, board: &Board) {
             false => String::new(),
         };
         let others = if peer.up { format!("sees {}", peer.connected) } else { String::new() };
+        let notes = peer.notes.strip_prefix("this peer ").unwrap_or(&peer.notes);
         let style = if peer.up { Style::new() } else { Style::new().dark_gray() };
         Row::new([
             Cell::from(sign),
@@ -115,7 +120,7 @@ fn draw_peers(frame: &mut Frame<'_>, area: Rect, board: &Board) {
             Cell::from(workers).style(colour(index)),
             Cell::from(others),
             Cell::from(traffic),
-            Cell::from(peer.notes.clone()).style(Style::new().dark_gray()),
+            Cell::from(notes.to_owned()).style(Style::new().dark_gray()),
         ])
         .style(style)
     };
@@ -174,10 +179,11 @@ fn draw_locks(frame: &mut Frame<'_>, area: Rect, board: &Board) {
     ];
     let table = Table::new((0..board.locks.len()).map(row), widths)
         .header(heading.style(Style::new().dark_gray()));
-    frame.render_widget(
-        table.block(panel("locks, each guarded by 9 votes, of which 6 hold it")),
-        area,
-    );
+    let title = match board.votes {
+        Some((held_by, votes)) => format!("locks, each held by {held_by} of {votes} votes"),
+        None => "locks".to_owned(),
+    };
+    frame.render_widget(table.block(panel(&title)), area);
 }
 
 fn draw_curve(
@@ -277,6 +283,18 @@ mod tests {
         assert!(shown.contains("✗ peer 2  killed"), "{shown}");
         assert!(shown.contains("1 VIOLATIONS") && shown.contains("killed peer 2"), "{shown}");
         assert!(!screen(&self::board(), 100, 30).contains("VIOLATIONS"));
+    }
+
+    #[test]
+    fn the_verdict_is_not_cut_off_and_the_votes_are_those_of_the_swarm() {
+        let mut board = board();
+        assert!(!screen(&board, 80, 24).contains("votes"), "nobody has said how many");
+        board.votes = Some((3, 5));
+        for width in [80, 120] {
+            let shown = screen(&board, width, 24);
+            assert!(shown.contains("never two inside"), "{shown}");
+            assert!(shown.contains("held by 3 of 5 votes"), "{shown}");
+        }
     }
 
     #[test]

@@ -15,8 +15,6 @@ use crate::words;
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 /// How often a worker looks whether its peer is back.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
-/// A lock that nobody was in for so long is worth a word.
-const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -95,7 +93,7 @@ fn enter(stage: &Stage, worker: usize, name: &str, guard: &Guard, waited: Durati
     let pause = board.entered(worker, token, waited);
     let who = format!("worker {} at peer {}", letter(worker), number(board.workers[worker].peer));
     let waited = words::time(waited);
-    if pause >= LONG_PAUSE {
+    if let Some(pause) = pause {
         let pause = words::time(pause);
         board.tell(format!("{name} moves on after {pause}: {who} enters, token {token}"));
     } else {
@@ -119,7 +117,7 @@ async fn leave(stage: &Stage, worker: usize, name: &str, guard: Guard, lost: boo
     stage.board().set(worker, State::Away);
     if lost {
         let mut board = stage.board();
-        board.losses += 1;
+        board.lost(worker);
         let peer = number(board.workers[worker].peer);
         board.tell(format!("worker {} has lost {name} with its peer {peer}", letter(worker)));
         return false;

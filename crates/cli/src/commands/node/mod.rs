@@ -1,4 +1,6 @@
-//! `node`: a peer.
+//! `node`: a peer. `voice` has what it says while it runs.
+
+mod voice;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -6,14 +8,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use rustix::process::Signal;
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::report::StatusReport;
-use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role, StartError};
+use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -25,15 +25,14 @@ use super::key;
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
 use crate::process::signals::{Signals, exit_code};
-use crate::words;
 
 /// Runs a peer: it takes part in a swarm, and serves the programs of this machine
 ///
 /// The first peer founds a swarm (--found), the others join it (--join, or --mdns). One that has been in a
 /// swarm before goes on with that. Without a swarm key it listens on loopback only, where all who can
-/// reach it are on this machine anyway. On SIGTERM or SIGINT it hands over what it hosts and
-/// leaves; a second signal ends it at once. All settings may also be given as SIGMALOCK_… in the
-/// environment, or under `[node]` in the configuration file.
+/// reach it are on this machine anyway. On SIGTERM or SIGINT it leaves the swarm in order, which may take
+/// five seconds; a second signal ends it at once. All settings may also be given under `[node]` in the
+/// configuration file, and those with an `env` below in the environment.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Node {
@@ -57,7 +56,7 @@ pub(crate) struct Node {
     /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
     #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
-    /// Keep nothing: after a restart, abstain until the leases of the former life are over
+    /// Keep nothing: after a restart this is another peer, and the former one a dead member
     #[arg(long, conflicts_with = "data")]
     ephemeral: bool,
     /// The secret of the swarm; `sigmalock key new` makes one
@@ -68,7 +67,8 @@ pub(crate) struct Node {
     #[arg(hide_env_values = true, value_parser = membership)]
     membership: Membership,
     /// Agreed membership: vote a member out that nobody reached for so long [default: 30s]
-    #[arg(long, value_name = "D", value_parser = args::positive_span)]
+    #[arg(long, value_name = "D", env = "SIGMALOCK_DEAD_AFTER")]
+    #[arg(hide_env_values = true, value_parser = args::positive_span)]
     dead_after: Option<Span>,
     /// Open membership: replicas that guard each lock, the same in the whole swarm [default: 9]
     #[arg(long, value_name = "N", requires = "quorum", env = "SIGMALOCK_REPLICAS")]
@@ -121,8 +121,6 @@ const AGREED_MESH_MAX: usize = 1_024;
 const DEAD_AFTER: Span = Span::from_secs(30);
 /// Hand-overs among the users of one peer before the swarm's queue goes first.
 const HAND_OVERS_MAX: u32 = 16;
-/// How long to wait for the first address to listen at, before saying where.
-const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where to serve TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,15 +199,17 @@ impl Node {
         let _ignored = if self.user { Some(Signals::new(&[Signal::HUP])?) } else { None };
         let data = config.data.clone();
         let keyed = config.swarm_key.is_some();
-        let mut peer = Peer::start(config).await.map_err(|error| match error {
-            StartError::Nobody => Failure::usage(error.to_string()).into(),
-            other => anyhow::Error::from(other),
+        let mut peer = Peer::start(config).await.map_err(|error| {
+            let usage = error.is_about_settings().then(|| Failure::usage(error.to_string()).into());
+            usage.unwrap_or_else(|| anyhow::Error::from(error))
         })?;
-        let server = self.server(peer.handle()).await?;
-        self.announce(&peer, &server, data, keyed).await?;
+        let handle = peer.handle();
+        let server = self.server(handle.clone()).await?;
+        let can_grant = self.announce(&peer, &server, data, keyed).await?;
         let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
         tokio::select! {
             failure = peer.failed() => return Err(failure.into()),
+            () = voice::tell(&handle, can_grant) => {}
             _ = signals.next() => {}
             () = idle_for(&server, idle) => complain(format_args!("sigmalock: idle, so this peer leaves")),
         }
@@ -219,6 +219,7 @@ impl Node {
         };
         tokio::select! {
             left = leave => left?,
+            never = voice::tell_leaving() => match never {},
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         }
         Ok(Verdict::Holds)
@@ -310,67 +311,6 @@ impl Node {
                 }
             }
             Some(Api::Nowhere) | None => Ok(Server::start(handle, config(None)).await?),
-        }
-    }
-
-    /// Says who and where this peer is.
-    async fn announce(
-        &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
-    ) -> anyhow::Result<()> {
-        let handle = peer.handle();
-        let status = async {
-            loop {
-                let status = handle.status().await.context("the peer has stopped")?;
-                if !status.listening.is_empty() {
-                    return Ok::<_, anyhow::Error>(status);
-                }
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let status = match tokio::time::timeout(LISTEN_TIMEOUT, status).await {
-            Ok(status) => status?,
-            Err(_) => handle.status().await.context("the peer has stopped")?,
-        };
-        let line = |words: String| complain(format_args!("sigmalock: {words}"));
-        line(format!("peer {}", status.peer));
-        for address in &status.listening {
-            line(format!("listening at {address}"));
-        }
-        let mut places = Vec::new();
-        places.extend(server.unix().map(|path| format!("unix:{}", path.display())));
-        places.extend(server.tcp().map(|address| address.to_string()));
-        line(format!("serving programs at {}", places.join(" and ")));
-        line(match data {
-            Some(dir) => format!("keeping votes in {}", dir.display()),
-            None => "keeping nothing (ephemeral)".to_owned(),
-        });
-        line(self.beginning(peer.resumes(), &status));
-        if status.n > 0 {
-            line(format!("a lock is held by {} of {} votes", status.m, status.n));
-        }
-        if !keyed {
-            line("no swarm key: listening on loopback only".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl Node {
-    /// How it comes to be in a swarm, in words.
-    fn beginning(&self, resumes: bool, status: &StatusReport) -> String {
-        let Some(view) = &status.view else { return "membership is open".to_owned() };
-        let members = words::count(view.members.len() as u64, "member");
-        match (resumes, view.number) {
-            (true, 1..) => {
-                let twice = if self.found { "; no second one is founded" } else { "" };
-                format!("going on in the swarm it knows (view {}, {members}){twice}", view.number)
-            }
-            (true, 0) if self.found && !status.can_grant => {
-                "this peer has lived before, so no swarm is founded".to_owned()
-            }
-            (_, 0) if self.client_only => "using the swarm of those it reaches".to_owned(),
-            (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
-            (false, 1..) => "founded a swarm".to_owned(),
         }
     }
 }

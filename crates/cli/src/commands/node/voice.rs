@@ -1,0 +1,131 @@
+//! What a peer says on stderr: who and where it is, and from then on whenever it begins or ceases to be of
+//! use, so that whoever reads its log need not ask.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use sigmalock_api::server::Server;
+use sigmalock_node::report::StatusReport;
+use sigmalock_node::{Handle, Node as Peer};
+use tokio::time::sleep;
+
+use super::Node;
+use crate::outcome::complain;
+use crate::words;
+
+/// How long to wait for the first address to listen at, before saying where.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often to look whether locks can be granted.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What is over sooner than this is not worth a line.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// A peer that has left sooner than this need not say that it is about to.
+const LEAVE_QUIETLY_FOR: Duration = Duration::from_millis(500);
+
+fn line(words: impl std::fmt::Display) {
+    complain(format_args!("sigmalock: {words}"));
+}
+
+impl Node {
+    /// Says who and where this peer is; returns whether it has said that it can grant locks.
+    pub(super) async fn announce(
+        &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
+    ) -> anyhow::Result<bool> {
+        let handle = peer.handle();
+        let status = async {
+            loop {
+                let status = handle.status().await.context("the peer has stopped")?;
+                if !status.listening.is_empty() {
+                    return Ok::<_, anyhow::Error>(status);
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let status = match tokio::time::timeout(LISTEN_TIMEOUT, status).await {
+            Ok(status) => status?,
+            Err(_) => handle.status().await.context("the peer has stopped")?,
+        };
+        line(format_args!("peer {}", status.peer));
+        for address in &status.listening {
+            line(format_args!("listening at {address}"));
+        }
+        let mut places = Vec::new();
+        places.extend(server.unix().map(|path| format!("unix:{}", path.display())));
+        places.extend(server.tcp().map(|address| address.to_string()));
+        line(format_args!("serving programs at {}", places.join(" and ")));
+        match data {
+            Some(dir) => line(format_args!("keeping votes in {}", dir.display())),
+            None => line("keeping nothing (ephemeral)"),
+        }
+        line(self.beginning(peer.resumes(), &status));
+        if status.n > 0 {
+            line(format_args!("a lock is held by {} of {} votes", status.m, status.n));
+        }
+        if !keyed {
+            line("no swarm key: listening on loopback only");
+        }
+        Ok(status.can_grant)
+    }
+
+    /// How it comes to be in a swarm, in words.
+    fn beginning(&self, resumes: bool, status: &StatusReport) -> String {
+        let Some(view) = &status.view else { return "membership is open".to_owned() };
+        let members = words::count(view.members.len() as u64, "member");
+        match (resumes, view.number) {
+            (true, 1..) => {
+                let twice = if self.found { "; no second one is founded" } else { "" };
+                format!("going on in the swarm it knows (view {}, {members}){twice}", view.number)
+            }
+            (true, 0) if self.found && !status.can_grant => {
+                "this peer has lived before, so no swarm is founded".to_owned()
+            }
+            (_, 0) if self.client_only => "using the swarm of those it reaches".to_owned(),
+            (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
+            (false, 1..) => "founded a swarm".to_owned(),
+        }
+    }
+}
+
+/// Says whenever this peer begins or ceases to be able to grant locks. Ends with the peer.
+pub(super) async fn tell(handle: &Handle, can_grant: bool) {
+    let mut said = can_grant.then_some(true);
+    let mut could = Instant::now();
+    while let Some(status) = handle.status().await {
+        match &status.why_not {
+            None => {
+                could = Instant::now();
+                if said != Some(true) {
+                    said = Some(true);
+                    line(good_news(&status));
+                }
+            }
+            Some(why) if said != Some(false) && could.elapsed() > PATIENCE => {
+                said = Some(false);
+                line(format_args!("cannot grant locks: {why}"));
+            }
+            Some(_) => {}
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Says why a peer that was told to end is still there, if it is.
+pub(super) async fn tell_leaving() -> Infallible {
+    sleep(LEAVE_QUIETLY_FOR).await;
+    line("leaving, as soon as the others have agreed to it; a second signal ends it at once");
+    std::future::pending().await
+}
+
+fn good_news(status: &StatusReport) -> String {
+    let votes = format!("a lock is held by {} of {} votes", status.m, status.n);
+    match &status.view {
+        None => format!("can grant locks: {votes}"),
+        Some(view) => {
+            let members = words::count(view.members.len() as u64, "member");
+            format!("can grant locks: view {} has {members}, and {votes}", view.number)
+        }
+    }
+}
