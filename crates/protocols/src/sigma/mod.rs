@@ -63,7 +63,7 @@
 //! [`message`] first.
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
-//! `owners`, `queue`, tombstones and `tokens`; `saving` is what it writes down. `moving` is how replicas move, `handing` what one takes along, `neighbours` what
+//! `owners`, `queue`, tombstones and `tokens`; `saving` is what it writes down. `moving` is how replicas move, `handing` and `luggage` what one takes along, `neighbours` what
 //! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
@@ -81,6 +81,7 @@ mod host;
 mod inspect;
 mod joining;
 pub mod literal;
+mod luggage;
 pub mod message;
 mod moving;
 mod mutant;
