@@ -59,7 +59,10 @@ impl Handle {
             .chain([self.shared.facts.me])
             .collect();
         let locals = self.locals(&report.name, &peers).await;
-        report.queue = queue.into_iter().map(|request| waiter(request, &locals)).collect();
+        let (next, others) = unqueued(&queue, &locals);
+        report.waiting += next.len() + others.len();
+        let queued = queue.into_iter().map(|request| waiter(request, &locals));
+        report.queue = next.into_iter().chain(queued).chain(others).collect();
         report.holders = report.find_holders(&votes, &locals);
         report
     }
@@ -351,11 +354,29 @@ fn queue(replicas: &BTreeMap<PeerId, Vec<ReplicaReport>>) -> Vec<RequestId> {
 fn waiter(request: RequestId, locals: &BTreeMap<PeerId, LocalAnswer>) -> Waiter {
     let local = locals.get(&request.client);
     Waiter {
-        request,
+        request: Some(request),
         peer: request.client,
         labels: local.map(|local| local.waiters.clone()).unwrap_or_default(),
         users: local.map_or(0, |local| local.report.waiting),
     }
+}
+
+/// Peers whose users wait without a request in any queue: those that are inside, whose users come next, and
+/// those that cannot win.
+fn unqueued(
+    queue: &[RequestId], locals: &BTreeMap<PeerId, LocalAnswer>,
+) -> (Vec<Waiter>, Vec<Waiter>) {
+    let queued = |peer: &PeerId| queue.iter().any(|request| request.client == *peer);
+    let waits = |(peer, local): &(&PeerId, &LocalAnswer)| local.report.waiting > 0 && !queued(peer);
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        locals.iter().filter(waits).partition(|(_, local)| !local.report.holders.is_empty());
+    let waiter = |(peer, local): (&PeerId, &LocalAnswer)| Waiter {
+        request: None,
+        peer: *peer,
+        labels: local.waiters.clone(),
+        users: local.report.waiting,
+    };
+    (inside.into_iter().map(waiter).collect(), outside.into_iter().map(waiter).collect())
 }
 
 /// What all peers said of one name, in short.

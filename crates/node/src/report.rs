@@ -80,8 +80,8 @@ pub struct ReplicaView {
 /// A request that waits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Waiter {
-    /// The request.
-    pub request: RequestId,
+    /// The request; `None` if there is none in the queues, because its peer is inside already or cannot win.
+    pub request: Option<RequestId>,
     /// The peer whose it is.
     pub peer: PeerId,
     /// Who of that peer's users waits, next first, if the peer answered.

@@ -50,7 +50,7 @@ fn mode(mode: Mode) -> v1::Mode {
 fn waiter(waiter: Waiter) -> v1::Waiter {
     v1::Waiter {
         peer: waiter.peer.to_string(),
-        request: waiter.request.to_string(),
+        request: waiter.request.map(|request| request.to_string()).unwrap_or_default(),
         labels: waiter.labels,
         users: waiter.users,
     }

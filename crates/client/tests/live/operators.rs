@@ -24,6 +24,10 @@ async fn inspect_and_list_show_holder_and_waiters() {
     assert_eq!(holder.token, guard.token());
     assert_eq!(holder.peer, alice.peer());
     assert_eq!((lock.replicas_total, lock.quorum, lock.replicas.len()), (1, 1, 1));
+    // Its peer is inside already, so it is in no queue of the swarm.
+    let [next] = lock.waiters.as_slice() else { panic!("one waits: {:?}", lock.waiters) };
+    assert_eq!((lock.waiting, next.users, next.request.as_str()), (1, 1, ""));
+    assert_eq!(next.labels, ["bob"]);
 
     let listed = alice.list("/a/", 0).await.unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
