@@ -4,7 +4,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 8] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 9] = [
     (
         Membership::Fixed,
         (3, 2),
@@ -18,6 +18,12 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 8] = [
         6_817,
         "a request that nobody competed with gave its votes back and got them again without end, because \
          hearing of the dead holder's other votes made it forget how often it had",
+    ),
+    (
+        Membership::Fixed,
+        (32, 24),
+        1_487,
+        "a request that stood aside slept through the news that hosts were back, and never asked them again",
     ),
     (
         Membership::Open,

@@ -31,6 +31,9 @@ impl Attempt {
                 self.give_back(config, cx, index, grant);
             } else if seat.place.is_some() && matches!(seat.news, News::Theirs(..)) {
                 self.withdraw(cx, index);
+            } else if seat.news == News::Nobody && seat.ask_at == LocalTime::NEVER {
+                // Nobody need say that a host is back.
+                self.ask_later(cx, index, self.retry_after(config, 4));
             }
         }
     }
