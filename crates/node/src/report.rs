@@ -27,7 +27,8 @@ pub struct LockReport {
     pub replicas: Vec<ReplicaView>,
     /// Who waits, next first.
     pub queue: Vec<Waiter>,
-    /// How many requests wait in the swarm, as far as known; each may stand for several users of a peer.
+    /// How many peers wait, as far as known: those with a request in the queues, each perhaps for several users,
+    /// and those without.
     pub waiting: usize,
     /// How many peers were asked.
     pub asked: usize,

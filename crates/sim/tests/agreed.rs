@@ -93,7 +93,7 @@ fn longest_pause(outcome: &Outcome, from: TrueTime) -> Span {
     times.windows(2).map(|pair| pair[1].since(pair[0])).max().unwrap_or_default()
 }
 
-/// A rule of Sigma's left out.
+/// Perhaps with a rule of Sigma's left out.
 fn run_without(world: &RunConfig, rule: Option<sigma::Mutant>) -> Outcome {
     let mut subject = subject(world, Hosting::Agreed, Quorum::ONE, secs(60));
     subject.mutant = rule.map(Mutant::Sigma);

@@ -4,7 +4,7 @@ use sigmalock_core::{Context, LocalTime, ReplicaId};
 
 use super::attempt::Attempt;
 use super::message::Message;
-use super::seat::{Held, News};
+use super::seat::{Held, News, Seat};
 use super::{Config, Mutant, Sigma};
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -15,8 +15,10 @@ impl Attempt {
         if config.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
             return false;
         }
-        let nobody = self.ballot.seats().filter(|seat| seat.news == News::Nobody).count();
-        nobody > config.quorum.n() - config.quorum.m()
+        let spare = config.quorum.n() - config.quorum.m();
+        let nobody = |seat: &&Seat| seat.news == News::Nobody;
+        // What is counted anyway comes first: this is asked with every message.
+        self.ballot.foreign() > spare && self.ballot.seats().filter(nobody).count() > spare
     }
 
     /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given

@@ -28,13 +28,13 @@ pub(super) struct Attempt {
     pub(super) aside: bool,
     /// Until then it is fresh news that this request's turn has come at some replica, so that what is
     /// heard of older requests elsewhere is likely out of date: they are on their way out.
-    turn_until: LocalTime,
+    pub(super) turn_until: LocalTime,
     /// The longest answer so far.
     pub(super) round_trip: Span,
     /// Not before then does it yield again, and how long it pauses after the next time. A vote that
     /// comes straight back, there being nobody else, must not go round in circles.
     pub(super) yield_from: LocalTime,
-    yield_pause: Span,
+    pub(super) yield_pause: Span,
     /// While m votes are held, but propose different tokens: when to stop waiting for more votes.
     pub(super) seal_at: LocalTime,
     /// While some votes are held, but not enough, the others are asked again and again.
@@ -449,36 +449,6 @@ impl Attempt {
                 self.ask(config, cx, index);
             }
         }
-    }
-
-    /// Outcome 3: going by what is known and fresh, nobody can have m votes. What was heard longer
-    /// than a round trip ago, or of somebody who is on the way out, says nothing about now; replicas
-    /// that cannot vote count as known.
-    fn nobody_can_win(&self, config: &Config, now: LocalTime) -> bool {
-        let leaving = |owner: &Ticket| *owner < self.ticket && now < self.turn_until;
-        self.ballot.nobody_can_win(config.quorum, self.ticket, |owner, heard| {
-            now.since(heard) <= self.round_trip && !leaving(owner)
-        })
-    }
-
-    fn yield_all(&mut self, config: &Config, cx: Cx<'_, '_>) {
-        let pause = (self.yield_pause * 2).max(self.round_trip_or_worst(config));
-        self.yield_pause = pause.min(config.retry_max);
-        self.yield_from = cx.now() + self.yield_pause;
-        for index in 0..self.ballot.len() {
-            if let Some(&Held { grant, .. }) = self.ballot.seat(index).held() {
-                self.give_back(config, cx, index, grant);
-            }
-        }
-    }
-
-    pub(super) fn give_back(
-        &mut self, config: &Config, cx: Cx<'_, '_>, index: usize, grant: GrantId,
-    ) {
-        self.ballot.set_news(index, News::Unknown);
-        let seat = self.ballot.seat_mut(index);
-        (seat.yielded, seat.yielded_at, seat.yielding) = (Some(grant), cx.now(), true);
-        self.ask(config, cx, index);
     }
 
     pub(super) fn guard(&self) -> Option<Guard> {

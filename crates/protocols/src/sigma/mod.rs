@@ -63,13 +63,16 @@
 //! [`message`] first.
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
-//! `owners`, `queue`, tombstones and `tokens`; `saving` is what it writes down. `moving` is how replicas move, `handing` and `luggage` what one takes along, `neighbours` what
+//! `owners`, `queue`, tombstones and `tokens`; `answering` is what it says to those who ask, `saving` what it
+//! writes down. `moving` is how replicas move, `handing` and `luggage` what one takes along, `neighbours` what
 //! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
-//! three outcomes in `decide`; `aside` is what it does while it cannot win, `sealing` is what it does about tokens, `speech` what it says and when;
-//! `ballot` is what it knows of all replicas, `seat` of one; `guard` is the right to be inside.
+//! three outcomes in `decide`; `yielding` is the third of them, `aside` what it does while it cannot win,
+//! `sealing` what it does about tokens, `speech` what it says and when; `ballot` is what it knows of all
+//! replicas, `seat` of one; `guard` is the right to be inside.
 
+mod answering;
 mod aside;
 mod attempt;
 mod ballot;
@@ -94,6 +97,7 @@ mod sealing;
 mod seat;
 mod speech;
 mod tokens;
+mod yielding;
 
 use core::fmt;
 

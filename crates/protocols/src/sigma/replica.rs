@@ -9,7 +9,7 @@ use sigmalock_core::{
 };
 
 use super::host::Desk;
-use super::message::{Answer, Ask, Claim, GrantId, Message, Response, Spent, Ticket, Used, Vote};
+use super::message::{Answer, Ask, Claim, GrantId, Spent, Ticket, Used, Vote};
 use super::owners::{Owner, Owners};
 use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
@@ -25,7 +25,7 @@ pub(super) struct Replica {
     pub(super) tombstones: Tombstones<RequestId>,
     pub(super) tokens: Tokens,
     /// The paper's T_CS: how long a vote stays with one owner, smoothed.
-    service: Span,
+    pub(super) service: Span,
     used_at: LocalTime,
     pub(super) alarm: Alarm,
     /// Until then it does not vote, whatever else its host may remember.
@@ -73,7 +73,7 @@ impl Replica {
 
     /// Whether it may say that a vote is good, or good for longer: nobody else hosts it, this peer is not
     /// cut off, and no former host's word is missing.
-    fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
         if !desk.config.hosting.moves() || self.stubborn {
             return true;
         }
@@ -114,7 +114,7 @@ impl Replica {
     }
 
     /// When it begins to vote, as far as that is a matter of time.
-    fn voting_at(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
+    pub(super) fn voting_at(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
         desk.abstain_until.max(self.abstain_until).max(self.inherited_until(desk, cx))
     }
 
@@ -122,49 +122,6 @@ impl Replica {
     pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
         self.settle(desk, cx);
         self.answer(desk, cx, ask);
-    }
-
-    /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.
-    fn answer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
-        if self.tombstones.contains(&ask.ticket.request) {
-            return cx.note(Note::RequestOfTheDead);
-        }
-        let now = cx.now();
-        let echo = Echo { sent: ask.sent, heard: now.stamp() };
-        if desk.breaks(Mutant::GrantsTwice) {
-            self.owners.clear();
-        }
-        if self.owners.get(&ask.ticket).is_some() && !self.may_confirm(desk, cx) {
-            let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
-            let wait = wait.max(desk.config.claim_window);
-            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
-            return self.send(desk, cx, ask.ticket, echo, answer);
-        }
-        match self.owners.get_mut(&ask.ticket) {
-            Some(owner) => owner.renew_by(echo, owner.vote.lease.ttl),
-            None => {
-                // Who has just given the vote back has a place, even if all others are taken.
-                let room = desk.config.limits.queue_len_max + usize::from(self.owners.is_empty());
-                let (ticket, ttl) = (ask.ticket, ask.ttl);
-                // The answer sets the expiry, once the place in the queue is known.
-                let expires = LocalTime::NEVER;
-                if !self.queue.insert(Waiter { ticket, ttl, echo, expires }, room) {
-                    cx.note(Note::QueueFull);
-                    let answer =
-                        Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
-                    return self.send(desk, cx, ask.ticket, echo, answer);
-                }
-                if ask.inside {
-                    self.queue.prefer(ask.ticket);
-                }
-                self.pass_on(desk, cx, Some(ask.ticket));
-                self.recall_younger(desk, cx, ask);
-            }
-        }
-        self.respond(desk, cx, ask.ticket);
-        if desk.breaks(Mutant::AnswersTwice) {
-            self.respond(desk, cx, ask.ticket);
-        }
     }
 
     /// YIELD: a RELEASE of one grant and a REQUEST, in one.
@@ -292,7 +249,7 @@ impl Replica {
     }
 
     /// Somebody waits for it to vote: it wakes when it may.
-    fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
         if desk.config.hosting.moves() && self.is_wanted(desk) {
             let at = self.voting_at(desk, cx);
             if at > cx.now() {
@@ -377,7 +334,7 @@ impl Replica {
     /// there to give. Whoever has to wait makes all behind it wait: a writer is not passed by readers.
     /// `asker` is about to be answered anyway, so it needs no message of its own and, being awake, no
     /// claim window.
-    fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
+    pub(super) fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
         let now = cx.now();
         let abstain_until = desk.abstain_until.max(self.abstain_until);
         if abstain_until > now || !self.has_next(desk) || !self.may_confirm(desk, cx) {
@@ -483,73 +440,6 @@ impl Replica {
         for (ticket, echo, vote) in told {
             self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
         }
-    }
-
-    /// An older request waits here, or one that is inside already: owners that keep it waiting are asked to
-    /// yield, unless they are inside. Asked again after a while, in case the message was lost.
-    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, ask: &Ask) {
-        let (now, asker) = (cx.now(), ask.ticket);
-        if self.owners.get(&asker).is_some() {
-            return;
-        }
-        for owner in self.owners.iter_mut() {
-            let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
-            let later = owner.ticket > asker || ask.inside;
-            if later && !owner.ticket.mode.shares_with(asker.mode) && due {
-                owner.recalled_at = Some(now);
-                cx.note(Note::Recalled);
-                let (replica, ticket) = (self.id.clone(), owner.ticket);
-                let grant = owner.vote.grant;
-                cx.send(ticket.request.client, Message::Recall { replica, ticket, grant });
-            }
-        }
-    }
-
-    /// Who has the vote, as others are told.
-    fn owner_ticket(&self) -> Option<Ticket> {
-        self.owners.eldest().map(|owner| owner.ticket)
-    }
-
-    /// Answers a message about a request with where it stands.
-    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket) {
-        let (echo, answer) = match self.owners.get(&ticket) {
-            Some(owner) => (owner.echo, Answer::Yours { vote: owner.vote, asked: true }),
-            None => {
-                let now = cx.now();
-                let eldest = self.owners.eldest();
-                let age = eldest.map_or(Span::ZERO, |owner| now.since(owner.since));
-                let owner = eldest.map(|owner| owner.ticket);
-                let voting_at = self.voting_at(desk, cx);
-                self.wake_to_vote(desk, cx);
-                let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
-                // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
-                // than the average is the better witness.
-                let service = self.service.max(age.min(desk.config.retry_max));
-                let wait = desk.config.ask_again_in(service, place as u64);
-                let wait = wait.max(voting_at.since(now));
-                waiter.expires = now + wait * 2 + desk.config.lease_max;
-                let ahead = place as u32 + self.owners.len() as u32;
-                let turn = desk.config.turn_in(service, place as u64);
-                let turn = turn.max(voting_at.since(now));
-                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
-            }
-        };
-        self.save(desk, cx);
-        self.send(desk, cx, ticket, echo, answer);
-    }
-
-    fn send(&self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo, answer: Answer) {
-        desk.responses += 1;
-        let response = Response {
-            replica: self.id.clone(),
-            ticket,
-            life: desk.incarnation,
-            sequence: desk.responses,
-            echo,
-            clock: desk.clock.latest(),
-            answer,
-        };
-        cx.send(ticket.request.client, Message::Response(response));
     }
 
     fn wake_at(&mut self, cx: Cx<'_, '_>, at: LocalTime) {

@@ -143,15 +143,15 @@ impl Board {
     }
 
     /// What keeps a peer from granting locks; empty if nothing does. The first time, that is news.
-    pub(crate) fn note(&mut self, peer: usize, why_not: String) {
-        let begins = self.peers[peer].notes.is_empty() && !why_not.is_empty();
+    pub(crate) fn note(&mut self, peer: usize, why_not: &str) {
+        let why = why_not.strip_prefix("this peer ").unwrap_or(why_not);
+        let begins = self.peers[peer].notes.is_empty() && !why.is_empty();
         // Before anybody could, that is no wonder.
         if begins && self.votes.is_some() {
-            let why = why_not.strip_prefix("this peer ").unwrap_or(&why_not);
-            let why = why.split(';').next().unwrap_or(why);
-            self.tell(format!("peer {} {why}", peer + 1));
+            let shortly = why.split(';').next().unwrap_or(why);
+            self.tell(format!("peer {} {shortly}", peer + 1));
         }
-        self.peers[peer].notes = why_not;
+        why.clone_into(&mut self.peers[peer].notes);
     }
 
     /// What a worker is doing now.
@@ -273,12 +273,12 @@ mod tests {
     #[test]
     fn a_peer_that_can_grant_nothing_any_more_is_told_of_once() {
         let mut board = Board::new(5, 10, &["/a"]);
-        board.note(1, "this peer is in no swarm yet".to_owned());
+        board.note(1, "this peer is in no swarm yet");
         assert!(board.news().is_empty(), "nobody could before");
         board.votes = Some((3, 5));
-        board.note(1, String::new());
+        board.note(1, "");
         for up in [2, 1] {
-            board.note(1, format!("this peer reaches {up} of 5 members; see the manual"));
+            board.note(1, &format!("this peer reaches {up} of 5 members; see the manual"));
         }
         let news = board.news();
         assert_eq!(news.len(), 1);

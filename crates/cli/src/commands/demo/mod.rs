@@ -311,7 +311,7 @@ async fn survey(stage: Stage, apis: Vec<String>) {
             let peer = &mut board.peers[index];
             peer.messages_per_s = fresh;
             peer.connected = status.peers_up.saturating_sub(1);
-            board.note(index, status.why_not);
+            board.note(index, &status.why_not);
         }
         stage.board().tick(messages);
     }

@@ -111,7 +111,6 @@ fn draw_peers(frame: &mut Frame<'_>, area: Rect, board: &Board) {
             false => String::new(),
         };
         let others = if peer.up { format!("sees {}", peer.connected) } else { String::new() };
-        let notes = peer.notes.strip_prefix("this peer ").unwrap_or(&peer.notes);
         let style = if peer.up { Style::new() } else { Style::new().dark_gray() };
         Row::new([
             Cell::from(sign),
@@ -120,7 +119,7 @@ fn draw_peers(frame: &mut Frame<'_>, area: Rect, board: &Board) {
             Cell::from(workers).style(colour(index)),
             Cell::from(others),
             Cell::from(traffic),
-            Cell::from(notes.to_owned()).style(Style::new().dark_gray()),
+            Cell::from(peer.notes.clone()).style(Style::new().dark_gray()),
         ])
         .style(style)
     };

@@ -221,8 +221,7 @@ proptest! {
                     }
                 }
             }
-            // None of this takes so long that somebody gone is not here just now.
-            let here = facts.iter().filter(|fact| fact.1 && (fact.2 || !fact.4)).count();
+            let here = facts.iter().filter(|f| f.1 && (f.2 || (!f.4 && now.since(f.3) <= HOLD))).count();
             peak = peak.max(1 + here);
         }
         let now = at(changes.len() as u64);

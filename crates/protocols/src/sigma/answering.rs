@@ -1,0 +1,125 @@
+//! What a replica says to those who ask for its vote.
+
+use sigmalock_core::{Context, Echo, LocalTime, Span};
+
+use super::host::Desk;
+use super::message::{Answer, Ask, Message, Response, Ticket};
+use super::queue::Waiter;
+use super::replica::Replica;
+use super::{Mutant, Note, Sigma};
+
+type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+
+impl Replica {
+    /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.
+    pub(super) fn answer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
+        if self.tombstones.contains(&ask.ticket.request) {
+            return cx.note(Note::RequestOfTheDead);
+        }
+        let now = cx.now();
+        let echo = Echo { sent: ask.sent, heard: now.stamp() };
+        if desk.breaks(Mutant::GrantsTwice) {
+            self.owners.clear();
+        }
+        if self.owners.get(&ask.ticket).is_some() && !self.may_confirm(desk, cx) {
+            let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
+            let wait = wait.max(desk.config.claim_window);
+            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
+            return self.send(desk, cx, ask.ticket, echo, answer);
+        }
+        match self.owners.get_mut(&ask.ticket) {
+            Some(owner) => owner.renew_by(echo, owner.vote.lease.ttl),
+            None => {
+                // Who has just given the vote back has a place, even if all others are taken.
+                let room = desk.config.limits.queue_len_max + usize::from(self.owners.is_empty());
+                let (ticket, ttl) = (ask.ticket, ask.ttl);
+                // The answer sets the expiry, once the place in the queue is known.
+                let expires = LocalTime::NEVER;
+                if !self.queue.insert(Waiter { ticket, ttl, echo, expires }, room) {
+                    cx.note(Note::QueueFull);
+                    let answer =
+                        Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
+                    return self.send(desk, cx, ask.ticket, echo, answer);
+                }
+                if ask.inside {
+                    self.queue.prefer(ask.ticket);
+                }
+                self.pass_on(desk, cx, Some(ask.ticket));
+                self.recall_younger(desk, cx, ask);
+            }
+        }
+        self.respond(desk, cx, ask.ticket);
+        if desk.breaks(Mutant::AnswersTwice) {
+            self.respond(desk, cx, ask.ticket);
+        }
+    }
+
+    /// An older request waits here, or one that is inside already: owners that keep it waiting are asked to
+    /// yield, unless they are inside. Asked again after a while, in case the message was lost.
+    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, ask: &Ask) {
+        let (now, asker) = (cx.now(), ask.ticket);
+        if self.owners.get(&asker).is_some() {
+            return;
+        }
+        for owner in self.owners.iter_mut() {
+            let due = owner.recalled_at.is_none_or(|at| now.since(at) >= desk.config.claim_window);
+            let later = owner.ticket > asker || ask.inside;
+            if later && !owner.ticket.mode.shares_with(asker.mode) && due {
+                owner.recalled_at = Some(now);
+                cx.note(Note::Recalled);
+                let (replica, ticket) = (self.id.clone(), owner.ticket);
+                let grant = owner.vote.grant;
+                cx.send(ticket.request.client, Message::Recall { replica, ticket, grant });
+            }
+        }
+    }
+
+    /// Who has the vote, as others are told.
+    fn owner_ticket(&self) -> Option<Ticket> {
+        self.owners.eldest().map(|owner| owner.ticket)
+    }
+
+    /// Answers a message about a request with where it stands.
+    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket) {
+        let (echo, answer) = match self.owners.get(&ticket) {
+            Some(owner) => (owner.echo, Answer::Yours { vote: owner.vote, asked: true }),
+            None => {
+                let now = cx.now();
+                let eldest = self.owners.eldest();
+                let age = eldest.map_or(Span::ZERO, |owner| now.since(owner.since));
+                let owner = eldest.map(|owner| owner.ticket);
+                let voting_at = self.voting_at(desk, cx);
+                self.wake_to_vote(desk, cx);
+                let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
+                // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
+                // than the average is the better witness.
+                let service = self.service.max(age.min(desk.config.retry_max));
+                let wait = desk.config.ask_again_in(service, place as u64);
+                let wait = wait.max(voting_at.since(now));
+                waiter.expires = now + wait * 2 + desk.config.lease_max;
+                let ahead = place as u32 + self.owners.len() as u32;
+                let turn = desk.config.turn_in(service, place as u64);
+                let turn = turn.max(voting_at.since(now));
+                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
+            }
+        };
+        self.save(desk, cx);
+        self.send(desk, cx, ticket, echo, answer);
+    }
+
+    pub(super) fn send(
+        &self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo, answer: Answer,
+    ) {
+        desk.responses += 1;
+        let response = Response {
+            replica: self.id.clone(),
+            ticket,
+            life: desk.incarnation,
+            sequence: desk.responses,
+            echo,
+            clock: desk.clock.latest(),
+            answer,
+        };
+        cx.send(ticket.request.client, Message::Response(response));
+    }
+}
