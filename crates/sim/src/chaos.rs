@@ -102,7 +102,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Join(_) => self.start(index, Birth::First),
             Fault::Leave(_) => self.leave_overlay(index),
             Fault::Destroy(_) => self.on_gone(index),
-            Fault::Forget { peer, .. } => self.forget(index, *peer),
+            Fault::Forget { gone, .. } => self.forget(index, gone),
             Fault::Restart { memory, .. } => self.restart(index, *memory),
             Fault::Reset(_) => {
                 self.crash(index);
@@ -121,10 +121,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    fn forget(&mut self, index: usize, peer: PeerId) {
+    fn forget(&mut self, index: usize, gone: &[PeerId]) {
         self.peers[index].calls_made += 1;
         let id = CallId(self.peers[index].calls_made);
-        self.input(index, Input::Request { id, request: LockRequest::Forget { peer } });
+        let gone = gone.iter().copied().collect();
+        let request = LockRequest::Forget { gone, unverified: true };
+        self.input(index, Input::Request { id, request });
     }
 
     fn is_absent(&self, index: usize) -> bool {

@@ -57,12 +57,12 @@ pub enum Fault {
     Leave(PeerId),
     /// A host is gone for good, without a word.
     Destroy(PeerId),
-    /// An operator tells a peer to go on without another.
+    /// An operator tells a peer to go on without others.
     Forget {
         /// Who is told.
         by: PeerId,
         /// Who is gone.
-        peer: PeerId,
+        gone: Vec<PeerId>,
     },
     /// A peer loses its memory and goes on: the paper's replica reset.
     Reset(PeerId),
@@ -121,7 +121,10 @@ impl fmt::Display for Fault {
             | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")
             }
-            Self::Forget { by, peer } => write!(f, "{by} is told to forget {peer}"),
+            Self::Forget { by, gone } => {
+                write!(f, "{by} is told to forget")?;
+                gone.iter().try_for_each(|peer| write!(f, " {peer}"))
+            }
             Self::Pause { peer, span } => write!(f, "{peer} pauses for {span}"),
             Self::Cut(cut) => {
                 write!(f, "cut {}:", cut.id)?;

@@ -6,7 +6,7 @@ use alloc::collections::BTreeSet;
 use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
-use super::roster::{Change, Roster};
+use super::roster::Roster;
 use super::{Cx, Note, Views};
 
 impl Views {
@@ -15,7 +15,7 @@ impl Views {
         let mine = self.number();
         match &self.roster {
             Some(roster) if view < mine => cx.send(from, Message::Learn(Box::new(roster.clone()))),
-            Some(roster) if view == mine && settled && roster.last() == Change::Add(from) => {
+            Some(roster) if view == mine && settled && roster.is_newcomer(from) => {
                 self.settled = true;
                 self.consider(cx);
             }

@@ -286,10 +286,10 @@ fn ruin(
         at = at + rng.span(Span::ZERO, ms(50));
     }
     let by = *rng.pick(left);
-    at = at + rng.span(ms(10), ms(1_000));
-    for peer in gone {
-        faults.push((at, Fault::Forget { by, peer: *peer }));
-        at = at + rng.span(Span::ZERO, ms(200));
+    // Those who are left may not have noticed yet that the gone are, or not have heard each other: it is said again.
+    for _ in 0..8 {
+        at = at + rng.span(ms(10), ms(2_000));
+        faults.push((at, Fault::Forget { by, gone: gone.to_vec() }));
     }
     faults.push((at, Fault::Mend(1)));
     faults
