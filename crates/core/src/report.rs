@@ -68,6 +68,13 @@ pub struct MemberReport {
 pub enum Standing {
     /// Not in: it has not been added yet, has left, or was taken for dead.
     Outside,
+    /// In no swarm yet, and one of so many hosts that make one together.
+    Founding {
+        /// How many of them it reaches, itself included.
+        here: u16,
+        /// How many there must be.
+        expected: u16,
+    },
     /// It lost what it promised, and waits to be removed and added again.
     Lost,
     /// In, and finding out which votes are out; it votes when it knows, at the latest after so long.

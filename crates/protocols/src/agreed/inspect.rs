@@ -50,6 +50,9 @@ impl Inspect for Agreed {
 
 impl Agreed {
     fn standing(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
+        if let Some((here, expected)) = self.views.founding() {
+            return Standing::Founding { here: here as u16, expected: expected as u16 };
+        }
         match self.views.standing() {
             views::Standing::Outside => return Standing::Outside,
             views::Standing::Lost => return Standing::Lost,

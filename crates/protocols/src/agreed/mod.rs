@@ -213,12 +213,13 @@ impl Agreed {
         };
         self.pass_locks(cx, Input::Start { incarnation, birth: locks });
         self.pass_views(cx, Input::Start { incarnation, birth: views });
-        if self.config.beginning == Beginning::Found {
-            self.ask_views(cx, views::Request::Found);
+        match self.config.beginning {
+            Beginning::Found => self.ask_views(cx, views::Request::Found),
+            Beginning::Expect(hosts) => self.ask_views(cx, views::Request::Expect { hosts }),
+            Beginning::Join => {}
+            Beginning::Watch => return,
         }
-        if self.config.beginning != Beginning::Watch {
-            self.ask_views(cx, views::Request::Join);
-        }
+        self.ask_views(cx, views::Request::Join);
     }
 
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {

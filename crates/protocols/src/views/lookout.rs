@@ -15,7 +15,10 @@ impl Views {
         let now = cx.now();
         cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
         match self.standing() {
-            Standing::Outside | Standing::Lost => self.ask_around(cx),
+            Standing::Outside | Standing::Lost => {
+                self.found(cx);
+                self.ask_around(cx);
+            }
             Standing::Member => {
                 if let Some(badge) = self.badge.filter(|_| self.leaving) {
                     self.wishes.leave(self.me, badge);
@@ -83,11 +86,13 @@ impl Views {
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);
+        self.found(cx);
     }
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
         self.strangers.part(peer);
+        self.founding.part(peer);
         self.wishes.on_down(peer);
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());

@@ -21,7 +21,7 @@ use core::fmt;
 
 use sigmalock_core::{LocalTime, PeerId, Span};
 
-use super::roster::{Change, Roster};
+use super::roster::{Badge, Change, Roster};
 
 /// One attempt of one peer to have a successor chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +98,30 @@ pub enum Message {
         /// My clock; the answer echoes it.
         sent: LocalTime,
     },
+    /// I am in no swarm, and one of so many that begin together.
+    Blank {
+        /// How many.
+        expects: u16,
+        /// The number under which I will be a member.
+        badge: Badge,
+    },
+    /// Make this swarm with me.
+    Pledge {
+        /// Which.
+        origin: u64,
+        /// Of how many.
+        expects: u16,
+    },
+    /// I am pledged to that swarm.
+    Pledged {
+        /// Which.
+        origin: u64,
+    },
+    /// I am not pledged to that swarm, and will not be; or I, who proposed it, have given it up.
+    Declined {
+        /// Which.
+        origin: u64,
+    },
     /// So am I, as of that message of yours.
     Confirmed {
         /// The view.
@@ -119,19 +143,25 @@ impl sigmalock_core::Message for Message {
             Self::Learn(_) => "LEARN",
             Self::Known { .. } => "KNOWN",
             Self::Confirmed { .. } => "CONFIRMED",
+            Self::Blank { .. } => "BLANK",
+            Self::Pledge { .. } => "PLEDGE",
+            Self::Pledged { .. } => "PLEDGED",
+            Self::Declined { .. } => "DECLINED",
         }
     }
 
     fn size_bytes(&self) -> usize {
         1 + match self {
-            Self::Wish { .. } => 18,
+            Self::Wish { .. } => 26,
             Self::Prepare { .. } | Self::Accepted { .. } => 24,
-            Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 25 } else { 0 },
-            Self::Accept { .. } => 33,
+            Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 33 } else { 0 },
+            Self::Accept { .. } => 41,
             Self::Refused { .. } => 48,
-            Self::Learn(roster) => 20 + 16 * roster.members().len(),
+            Self::Learn(roster) => 28 + 24 * roster.members().len(),
             Self::Known { .. } => 17,
             Self::Confirmed { .. } => 16,
+            Self::Blank { .. } | Self::Pledge { .. } => 10,
+            Self::Pledged { .. } | Self::Declined { .. } => 8,
         }
     }
 }
@@ -154,6 +184,10 @@ impl fmt::Display for Message {
             Self::Refused { view, wait, .. } => write!(f, " {view} for {wait}"),
             Self::Learn(roster) => write!(f, " {roster}"),
             Self::Known { view, .. } | Self::Confirmed { view, .. } => write!(f, " {view}"),
+            Self::Blank { expects, .. } => write!(f, ", one of {expects}"),
+            Self::Pledge { origin, .. } | Self::Pledged { origin } | Self::Declined { origin } => {
+                write!(f, " {origin:016x}")
+            }
         }
     }
 }

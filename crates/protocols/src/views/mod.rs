@@ -25,7 +25,7 @@
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
 //! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
-//! counts, `strangers` who is of another swarm, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
+//! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
 //! that one view decides the next is as in his "Reconfiguring a State Machine".
 
 mod acceptor;
@@ -33,6 +33,7 @@ mod campaign;
 mod choice;
 mod config;
 mod confirmations;
+mod founding;
 mod lookout;
 mod message;
 mod mutant;
@@ -53,6 +54,8 @@ pub use acceptor::Acceptor;
 use campaign::Campaign;
 pub use config::Config;
 use confirmations::Confirmations;
+use founding::Founding;
+pub use founding::Pledge;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
 use rescue::Rescue;
@@ -80,6 +83,11 @@ pub enum Standing {
 pub enum Request {
     /// Be the first of a new swarm.
     Found,
+    /// Make a swarm together with others that are in none, or be added to the one that they are in.
+    Expect {
+        /// How many hosts begin together, this one included.
+        hosts: u16,
+    },
     /// Be added to the swarm of whoever can be reached.
     Join,
     /// This peer, the newcomer of that view, knows what the others promised.
@@ -137,6 +145,8 @@ pub struct Saved {
     pub badge: Option<Badge>,
     /// It has lost its memory, and has not been a member since.
     pub forgot: bool,
+    /// The swarm that it is to be a founder of.
+    pub pledge: Option<Pledge>,
 }
 
 /// Moments worth counting.
@@ -176,6 +186,9 @@ pub struct Views {
     badge: Option<Badge>,
     /// It has lost its memory, and has not been a member since.
     forgot: bool,
+    /// The swarm that it is to be a founder of, if it is in none yet.
+    pledge: Option<Pledge>,
+    founding: Founding,
     learned_at: LocalTime,
     /// Whether the newcomer of the newest view knows what the others promised.
     settled: bool,
@@ -211,6 +224,8 @@ impl Views {
             roster: None,
             badge: None,
             forgot: false,
+            pledge: None,
+            founding: Founding::default(),
             learned_at: LocalTime::MIN,
             settled: false,
             acceptor: Acceptor::default(),
@@ -271,7 +286,7 @@ impl Views {
             && let Some((Record, saved)) = records.into_iter().next()
         {
             (self.roster, self.acceptor) = (saved.roster, saved.acceptor);
-            (self.badge, self.forgot) = (saved.badge, saved.forgot);
+            (self.badge, self.forgot, self.pledge) = (saved.badge, saved.forgot, saved.pledge);
             // Nobody knows how long ago it was learned.
             self.learned_at = cx.now();
             self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
@@ -282,16 +297,21 @@ impl Views {
                 self.learned_at = LocalTime::MIN;
             }
         }
+        self.take_back_pledge(cx);
         cx.set_timer(Timer::Look, cx.now());
     }
 
     /// What is asked, answered at once or later.
     fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
         let reply = match request {
-            Request::Found if self.roster.is_none() && !self.forgot => {
+            Request::Found if self.roster.is_none() && !self.forgot && self.pledge.is_none() => {
                 self.wants_in = true;
                 let (badge, origin) = (self.badge(cx), cx.random());
                 self.install(cx, Roster::founded_by(self.me, badge, origin));
+                Reply::Done
+            }
+            Request::Expect { hosts } => {
+                self.expect(cx, hosts);
                 Reply::Done
             }
             Request::Join => {
@@ -339,6 +359,10 @@ impl Views {
                 self.confirm(cx, from, view, sent);
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
+            Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
+            Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
+            Message::Pledged { origin } => self.on_pledged(cx, from, origin),
+            Message::Declined { origin } => self.on_declined(cx, from, origin),
             Message::Confirmed { view, sent } => self.on_confirmed(cx, from, view, sent),
             Message::Prepare { view, ballot } => {
                 if self.takes_part(cx, from, view) {
@@ -393,6 +417,7 @@ impl Views {
         }
         self.roster = Some(roster);
         self.forgot &= !self.is_member();
+        (self.pledge, self.founding.proposal) = (None, None);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
         self.end_rescue(cx, Reply::Remembered(ForgetRefusal::NewerView));
@@ -420,8 +445,8 @@ impl Views {
         if self.config.breaks(Mutant::ForgetsPromises) {
             acceptor = Acceptor::default();
         }
-        let (badge, forgot) = (self.badge, self.forgot);
-        cx.persist(Record, Some(Saved { roster, acceptor, badge, forgot }));
+        let (badge, forgot, pledge) = (self.badge, self.forgot, self.pledge);
+        cx.persist(Record, Some(Saved { roster, acceptor, badge, forgot, pledge }));
     }
 
     /// To all members of the view, of which this peer is one.

@@ -25,4 +25,10 @@ crate::parts::mutants::mutants! {
     SpeaksBeforeItWrites = "speaks-before-it-writes",
     /// A member that asks to be added again is replaced by its new self in one change.
     ReplacesInOneChange = "replaces-in-one-change",
+    /// A swarm begins when most of those who are expected have pledged themselves to it.
+    FoundsWithMost = "founds-with-most",
+    /// Who is pledged to a swarm pledges itself to another one, too.
+    PledgesTwice = "pledges-twice",
+    /// Who lost its memory founds a swarm as if it had never been in one.
+    FoundsThoughForgetful = "founds-though-forgetful",
 }

@@ -34,7 +34,7 @@ impl Views {
         if !roster.is_sane() {
             return cx.note(Note::Malformed);
         }
-        if self.roster.as_ref().is_some_and(|mine| mine.origin() != roster.origin()) {
+        if !self.may_learn(roster.origin()) {
             return self.strangers.meet(from);
         }
         if roster.number() > self.number() {

@@ -27,6 +27,8 @@ pub enum Change {
     Remove(PeerId, Badge),
     /// Some peers are gone, an operator says; they were not asked.
     Forget,
+    /// The swarm begins.
+    Found,
 }
 
 impl Change {
@@ -35,7 +37,7 @@ impl Change {
     pub const fn peer(self) -> Option<PeerId> {
         match self {
             Self::Add(peer, _) | Self::Remove(peer, _) => Some(peer),
-            Self::Forget => None,
+            Self::Forget | Self::Found => None,
         }
     }
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Change {
             Self::Add(peer, _) => write!(f, "add {peer}"),
             Self::Remove(peer, _) => write!(f, "remove {peer}"),
             Self::Forget => f.write_str("forget the gone"),
+            Self::Found => f.write_str("found the swarm"),
         }
     }
 }
@@ -84,11 +87,20 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// The first view of a swarm.
+    /// The first view of a swarm that one peer founds.
     #[must_use]
     pub fn founded_by(peer: PeerId, badge: Badge, origin: u64) -> Self {
-        let members = BTreeMap::from([(peer, Member { badge, since: 1, seat: 0 })]);
-        Self { origin, number: 1, last: Change::Add(peer, badge), members }
+        Self::founded_together(&BTreeMap::from([(peer, badge)]), origin)
+    }
+
+    /// The first view of a swarm that several found.
+    #[must_use]
+    pub fn founded_together(founders: &BTreeMap<PeerId, Badge>, origin: u64) -> Self {
+        let seats = founders.iter().zip(0..);
+        let member = |((peer, badge), seat): ((&PeerId, &Badge), u16)| {
+            (*peer, Member { badge: *badge, since: 1, seat })
+        };
+        Self { origin, number: 1, last: Change::Found, members: seats.map(member).collect() }
     }
 
     /// Which swarm it is of.
@@ -110,7 +122,7 @@ impl Roster {
             Change::Remove(peer, badge) => {
                 next.members.remove(&peer).is_some_and(|member| member.badge == badge)
             }
-            Change::Add(..) | Change::Forget => false,
+            Change::Add(..) | Change::Forget | Change::Found => false,
         };
         (changes && !next.members.is_empty()).then_some(next)
     }

@@ -159,7 +159,7 @@ impl Fleet {
     }
 
     pub(crate) fn ask(&mut self, index: usize, request: Request) {
-        self.places[index].wants_in |= matches!(request, Request::Found | Request::Join);
+        self.places[index].wants_in |= !matches!(request, Request::Settled { .. });
         self.give(index, Input::Request { id: CallId(1), request });
     }
 
