@@ -8,6 +8,7 @@ mod contenders;
 mod crowds;
 mod deaths;
 mod fleet;
+mod foundings;
 mod growth;
 mod intruders;
 mod lan;

@@ -55,7 +55,7 @@ impl Views {
 
     fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
         let Some(roster) = self.roster.as_ref().filter(|_| self.is_member()) else {
-            return Err(ForgetRefusal::NotAMember(self.me));
+            return Err(ForgetRefusal::Outside);
         };
         if gone.is_empty() || gone.contains(&self.me) {
             return Err(ForgetRefusal::Itself);
