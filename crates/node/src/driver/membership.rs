@@ -221,7 +221,8 @@ impl<P: Driven> Driver<P> {
     fn why_founding(&self, here: u16, expected: u16) -> String {
         if here >= expected {
             return format!(
-                "the {expected} hosts that this swarm expects are here, and about to begin it"
+                "the {expected} hosts that this swarm expects are here, and about to begin it, unless one of them \
+                 has given its word to another that is not"
             );
         }
         let reached = self.reached().len();
