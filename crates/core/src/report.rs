@@ -77,6 +77,11 @@ pub enum Standing {
     },
     /// It lost what it promised, and waits to be removed and added again.
     Lost,
+    /// The same: its disk is not the newest that it had, and others remember more. An old backup was put back, or
+    /// another peer has run, or runs, with a copy of it.
+    OldDisk,
+    /// In, but it has just come back, and no other member has vouched for its disk yet.
+    Unvouched,
     /// In, and finding out which votes are out; it votes when it knows, at the latest after so long.
     Learning {
         /// How long.

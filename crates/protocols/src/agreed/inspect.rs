@@ -55,7 +55,11 @@ impl Agreed {
         }
         match self.views.standing() {
             views::Standing::Outside => return Standing::Outside,
+            views::Standing::Lost if self.views.loss() == Some(views::Loss::OldDisk) => {
+                return Standing::OldDisk;
+            }
             views::Standing::Lost => return Standing::Lost,
+            views::Standing::Member if !self.views.is_vouched_for() => return Standing::Unvouched,
             views::Standing::Member => {}
         }
         let up = members.iter().filter(|member| member.silent_for.is_none()).count();

@@ -47,14 +47,14 @@ impl Views {
         let left = self.left(&gone);
         self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new() });
         let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
-        asked.into_iter().for_each(|peer| cx.send(peer, self.known(cx.now())));
+        asked.into_iter().for_each(|peer| self.tell(cx, peer));
         let view = self.number();
         left.into_iter().for_each(|peer| self.say(cx, peer, Message::Prepare { view, ballot }));
         cx.set_timer(Timer::Rescue, cx.now() + self.config.round_trip_worst * 2);
     }
 
     fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
-        let Some(roster) = self.roster.as_ref().filter(|_| self.is_member()) else {
+        let Some(roster) = self.roster.as_ref().filter(|_| self.has_a_say()) else {
             return Err(ForgetRefusal::NotAMember(self.me));
         };
         if gone.is_empty() || gone.contains(&self.me) {
