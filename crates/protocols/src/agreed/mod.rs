@@ -169,7 +169,7 @@ impl Agreed {
             since: 0,
             votes_from: LocalTime::MIN,
             votes: false,
-            vouched_for: true,
+            vouched_for: false,
             others: Whereabouts::default(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
@@ -280,13 +280,17 @@ impl Agreed {
         }
     }
 
-    /// If views have come to a new one, so do locks.
+    /// What views have come to matters to locks: first whether this peer is in, then whether it may vote.
     fn follow(&mut self, cx: Cx<'_, '_>) {
+        self.follow_view(cx);
         let vouched_for = self.views.is_vouched_for();
         if vouched_for && !core::mem::replace(&mut self.vouched_for, vouched_for) {
             self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
         }
-        self.vouched_for = vouched_for;
+    }
+
+    /// If views have come to a new one, so do locks.
+    fn follow_view(&mut self, cx: Cx<'_, '_>) {
         let Some(roster) = self.views.roster() else { return };
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
