@@ -20,7 +20,8 @@ struct Seeds {
 }
 
 /// In the ordinary run.
-const SEEDS: Seeds = Seeds { fixed: 5_000, agents: 1_000, modes: 1_000, open: 1_000, agreed: 3_000 };
+const SEEDS: Seeds =
+    Seeds { fixed: 5_000, agents: 1_000, modes: 1_000, open: 1_000, agreed: 3_000 };
 /// In the long one.
 const SEEDS_LONG: Seeds =
     Seeds { fixed: 20_000, agents: 10_000, modes: 10_000, open: 10_000, agreed: 50_000 };

@@ -48,6 +48,8 @@ pub struct ViewReport {
     pub standing: Standing,
     /// Peers that can be reached and are of another swarm, as far as known.
     pub strangers: Vec<PeerId>,
+    /// Peers that came back with an old disk, as they said, and have not been taken in anew since.
+    pub outdated: Vec<PeerId>,
 }
 
 /// A member of a view, as one peer sees it.

@@ -40,6 +40,7 @@ impl Inspect for Agreed {
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
             strangers: self.views.strangers().collect(),
+            outdated: self.views.outdated().collect(),
         })
     }
 

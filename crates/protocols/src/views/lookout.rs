@@ -51,6 +51,7 @@ impl Views {
 
     fn ask(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.tell(cx, peer);
+        self.warn(cx, peer);
         let known = self.roster.as_ref().and_then(|roster| roster.badge(self.me));
         let change = match (self.standing(), known) {
             (Standing::Outside, _) if self.wants_in => Change::Add(self.me, self.badge(cx)),

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A start that is not on this disk, or more records than are on it, mean that this disk is not the newest: the peer
-//! takes itself for one that lost its memory, and says so. Until somebody has vouched for it, and nobody that it
+//! takes itself for one that lost its memory, and says so to all (OUTDATED). Until somebody has vouched for it, and nobody that it
 //! reaches has yet to say anything, a member that came back promises nothing.
 //!
 //! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
@@ -38,6 +38,9 @@ const PATIENCE: u64 = 4;
 /// So often in one life does a peer that was never in ask that whoever is in under its name be removed: once for its
 /// former self, once for a wish of its former self that came late. Beyond that there is another one alive.
 const QUARRELS_MAX: u8 = 2;
+
+/// So many peers with old disks are remembered; of more nothing is said.
+const OUTDATED_MAX: usize = 64;
 
 /// The number of a start, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +67,8 @@ pub(super) struct Vouching {
     returned_at: Option<LocalTime>,
     /// Whom it has asked to be removed in its name, in this life.
     quarrels: BTreeSet<Badge>,
+    /// Those who said that their disks are old ones, and have not been members anew since.
+    outdated: BTreeSet<PeerId>,
 }
 
 impl Views {
@@ -188,6 +193,24 @@ impl Views {
         self.look(cx);
     }
 
+    /// Peers that came back with an old disk, as they said themselves, and have not been members anew since.
+    pub fn outdated(&self) -> impl Iterator<Item = PeerId> {
+        self.vouching.outdated.iter().copied()
+    }
+
+    /// Tells a peer that this one has an old disk, if so.
+    pub(super) fn warn(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        if self.forgot == Some(Loss::OldDisk) {
+            cx.send(peer, Message::Outdated);
+        }
+    }
+
+    pub(super) fn on_outdated(&mut self, from: PeerId) {
+        if self.vouching.outdated.len() < OUTDATED_MAX {
+            self.vouching.outdated.insert(from);
+        }
+    }
+
     /// Whether this peer, which is not who is in under its name, may ask that one to be removed.
     pub(super) fn may_quarrel(&mut self, badge: Badge) -> bool {
         let quarrels = &mut self.vouching.quarrels;
@@ -200,6 +223,7 @@ impl Views {
         let Some(roster) = &self.roster else { return };
         self.acquaintances.retain(|peer, known| roster.badge(*peer) == Some(known.badge));
         self.vouching.by.retain(|peer| roster.contains(*peer));
+        self.vouching.outdated.retain(|peer| !roster.is_newcomer(*peer));
         if self.standing() == Standing::Member {
             self.vouching.quarrels.clear();
         } else {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Birth, CallId, Effect, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId,
-    Span, Standing,
+    Birth, CallId, Effect, ForgetRefusal, Input, Inspect as _, LockReply, LockRequest,
+    Message as _, PeerId, Span, Standing,
 };
 use sigmalock_protocols::agreed::{Agreed, Durable, DurableKey, Mutant};
 
@@ -225,10 +225,13 @@ fn a_disk_that_is_put_back_is_noticed_and_lets_nobody_in() {
     town.ask(BOB);
     town.pass(Span::from_secs(1), |packet| !unheard(packet));
     assert_eq!(town.standing(2), Standing::OldDisk);
+    let outdated = |town: &Town, peer| town.places[&peer].agreed.view(town.now).unwrap().outdated;
+    assert_eq!(outdated(&town, 0), [PeerId(2)], "and the others say so");
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
     town.release(ALICE);
     town.pass(Span::from_secs(60), |_| true);
     assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
+    assert_eq!(outdated(&town, 0), []);
     town.stop(2);
     town.start(2, recovered(&disk));
     town.pass(Span::from_secs(1), |_| true);
