@@ -33,14 +33,10 @@ impl Mutant {
         });
         let sigma = sigma.map(Self::Sigma);
         let agent = agent::Mutant::ALL.iter().copied().map(Self::Agent);
-        let views = {
-            use views::Mutant::{
-                HalfIsEnough, HurriesOn, IgnoresWrites, ReplacesInOneChange,
-                TakesOldViewsForRemoval, TrustsAnyDisk,
-            };
-            let rules = [HalfIsEnough, HurriesOn, TakesOldViewsForRemoval, ReplacesInOneChange];
-            rules.into_iter().chain([TrustsAnyDisk, IgnoresWrites]).map(Self::Views)
-        };
+        // Of the others the walks of views say more: where one rule about memory is left out, the next still keeps
+        // locks safe.
+        use views::Mutant::{HalfIsEnough, HurriesOn, IgnoresWrites, TrustsAnyDisk};
+        let views = [HalfIsEnough, HurriesOn, TrustsAnyDisk, IgnoresWrites].map(Self::Views);
         let agreed = agreed::Mutant::ALL.iter().copied().filter(|mutant| {
             // Told as stories, in the tests of the protocol: they take too many coincidences.
             use agreed::Mutant::{HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites};

@@ -80,6 +80,7 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     workload.clients_on_hosts = false;
     workload.names.truncate(1);
     workload.inside = Length::Uniform(Span::ZERO, lease);
+    workload.ttl = Length::Constant(lease);
     let clients = rng.between(4, 6) as usize;
     workload.arrivals = Arrivals::Loops { clients, think: Length::Constant(ms(50)) };
     if crowd.modes {
@@ -146,7 +147,7 @@ impl Stage<'_> {
         let peer = *self.rng.pick(&hosts);
         let clients = draw::clients(self.config);
         // By then the others have heard what was written before the peer fell silent towards its clients.
-        let quiet = self.subject.tuning.round_trip_worst * 8 + ms(500);
+        let quiet = self.subject.tuning.round_trip_worst * 3 + ms(50);
         let mut at = TrueTime(0) + ALL_IN + self.rng.span(Span::ZERO, ms(5_000));
         // Nobody gets in without the vote of that peer, or with a vote to spare.
         let others: Vec<PeerId> = hosts.into_iter().filter(|other| *other != peer).collect();
@@ -169,7 +170,7 @@ impl Stage<'_> {
                 at = at + quiet;
             }
             self.at(at, Fault::Crash(peer));
-            at = at + self.rng.span(ms(10), ms(2_000));
+            at = at + self.rng.span(ms(10), ms(500));
             self.at(at, Fault::Restart { peer, memory: Memory::Shelf });
             self.at(at, Fault::Mend(id));
         }
