@@ -32,6 +32,11 @@ impl Origin {
         origin
     }
 
+    /// Whether a data directory has been in a swarm.
+    pub(crate) fn exists(dir: &Path) -> bool {
+        dir.join(FILE).exists()
+    }
+
     /// A swarm that begins here.
     pub(crate) fn found(dir: Option<&Path>, number: u64) -> io::Result<Self> {
         let origin = Self { number: OnceLock::new(), dir: dir.map(Into::into) };

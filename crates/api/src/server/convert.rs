@@ -167,6 +167,7 @@ fn counters(report: CounterReport) -> Vec<v1::Counter> {
         ("writes_out", report.writes_out),
         ("bytes_out", report.bytes_out),
         ("commits", report.commits),
+        ("records_ever", report.records_ever),
     ];
     let kinds = [("sent", report.sent), ("received", report.received), ("note", report.notes)];
     let kinds = kinds.into_iter().flat_map(|(prefix, counts)| {

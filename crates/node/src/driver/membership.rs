@@ -35,7 +35,7 @@ impl Outlook {
 }
 
 /// What whoever runs such a swarm should know.
-pub(super) fn advice(view: &ViewReport) -> Vec<String> {
+fn advice(view: &ViewReport) -> Vec<String> {
     let two = (view.members.len() == 2)
         .then(|| "two peers cannot survive the crash of one: start a third".to_owned());
     let strangers = (!view.strangers.is_empty()).then(|| {
@@ -87,6 +87,15 @@ impl<P: Driven> Driver<P> {
                 tracing::warn!("{advice}");
             }
         }
+    }
+
+    /// What whoever runs this peer should know, also of its disk.
+    pub(super) fn advice(&self, view: Option<&ViewReport>) -> Vec<String> {
+        let loss = self
+            .loss
+            .as_ref()
+            .map(|why| format!("this peer had lost its memory when it started: {why}"));
+        loss.into_iter().chain(view.into_iter().flat_map(advice)).collect()
     }
 
     /// Goes on without a member, if that makes any sense.
