@@ -116,6 +116,8 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         Standing::Outside if report.role == Role::ClientOnly => "client",
         Standing::Outside => "outside",
         Standing::Lost => "lost",
+        Standing::OldDisk => "old-disk",
+        Standing::Unvouched => "unvouched",
         Standing::Learning { .. } => "learning",
         Standing::Minority { .. } => "minority",
         Standing::Voting => "voting",

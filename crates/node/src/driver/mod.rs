@@ -335,6 +335,7 @@ impl<P: Driven> Driver<P> {
     /// Gives the protocol an input, and does what it wants done.
     fn feed(&mut self, input: Input<P>) {
         self.counters.inputs += 1;
+        self.around.written = self.output.writes();
         let mut cx = Context::new(self.now, &mut self.around, &mut self.effects);
         self.protocol.handle(&mut cx, input);
         let mut effects = std::mem::take(&mut self.effects);
