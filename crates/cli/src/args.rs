@@ -10,6 +10,7 @@ use sigmalock_core::{Name, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::parts::quorum::REPLICAS_MAX;
+use sigmalock_protocols::views::MEMBERS_MAX;
 use sigmalock_sim::lab::sweep::{CLIENTS_MAX, RATE_MAX};
 
 use crate::outcome::BadParameters;
@@ -210,6 +211,12 @@ pub(crate) fn clients(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) fn replica_count(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| *count <= REPLICAS_MAX);
     count.ok_or_else(|| format!("this should be a whole number, at most {REPLICAS_MAX}"))
+}
+
+/// How many hosts begin a swarm together.
+pub(crate) fn host_count(text: &str) -> Result<u16, String> {
+    let count = text.parse().ok().filter(|count| (1..=MEMBERS_MAX).contains(&usize::from(*count)));
+    count.ok_or_else(|| format!("this should be a whole number between 1 and {MEMBERS_MAX}"))
 }
 
 #[cfg(test)]

@@ -43,7 +43,19 @@ const BAD: &[(&str, &str)] = &[
     ("forget", "PEER is missing"),
     (
         "node --ephemeral",
-        "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)",
+        "this peer knows of no swarm: join one with --join ADDRESS (or --mdns), make one together with others (the same with --expect N), or found one alone with --found",
+    ),
+    ("node --expect 0", "--expect 0: this should be a whole number between 1 and 1024"),
+    ("node --expect 1025", "--expect 1025: this should be a whole number between 1 and 1024"),
+    ("node --expect 3 --found", "--expect and --found exclude each other"),
+    ("node --expect 3 --client-only", "--expect and --client-only exclude each other"),
+    (
+        "node --expect 3 --ephemeral",
+        "--expect 3: this peer would never meet the others: give all of them the same --join, with the addresses of all, or --mdns",
+    ),
+    (
+        "node --expect 3 --membership open --mdns",
+        "--expect is for --membership agreed: with open membership nobody makes a swarm, it is whom one sees",
     ),
     ("node --found --client-only", "--found and --client-only exclude each other"),
     (

@@ -237,15 +237,19 @@ impl Client {
         Ok(self.stub().r#break(v1::BreakRequest { name: name.into() }).await?.into_inner())
     }
 
-    /// Goes on without a member of an agreed membership, whatever the others say: the last resort when most
-    /// of them are gone for good. If they are not, two may hold the same lock until they meet.
+    /// Goes on without members of an agreed membership, all who are gone at once: the last resort when half
+    /// of them or more are gone for good. If they are not, two may hold the same lock until they meet.
+    ///
+    /// Those who are left are asked first. If the gone are as many as a majority, nobody can verify that they
+    /// did not go on without this peer: `unverified` vouches for that.
     ///
     /// # Errors
     /// See [`OperatorError`].
     pub async fn forget(
-        &self, peer: impl Into<String>,
+        &self, peers: impl IntoIterator<Item = impl Into<String>>, unverified: bool,
     ) -> Result<report::ForgetResponse, OperatorError> {
-        Ok(self.stub().forget(v1::ForgetRequest { peer: peer.into() }).await?.into_inner())
+        let peers = peers.into_iter().map(Into::into).collect();
+        Ok(self.stub().forget(v1::ForgetRequest { peers, unverified }).await?.into_inner())
     }
 
     /// The peers that this one knows.

@@ -204,23 +204,28 @@ pub enum Refusal {
 /// Why nobody is forgotten. Nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ForgetRefusal {
+    /// Only members have a say.
+    #[error("this peer is no member of the swarm itself: ask one that is")]
+    Outside,
     /// Nobody can be forgotten who is not in.
-    #[error("{0} is not a member of this swarm, as far as this peer knows")]
+    #[error("{0} is no member of this swarm, as far as this peer knows")]
     NotAMember(PeerId),
-    /// A peer cannot forget itself, and somebody must be named.
-    #[error("a peer forgets others, not itself; ask another one, and name who is gone")]
+    /// Somebody must be named, and a peer cannot go on without itself.
+    #[error("a peer forgets others, not itself: ask one that is left, and name those who are gone")]
     Itself,
     /// One of them can be reached.
-    #[error("{0} can be reached, so it is not gone")]
+    #[error(
+        "{0} can be reached, so it is not gone: stop it (SIGTERM), and it leaves by itself if enough are left"
+    )]
     Here(PeerId),
     /// Somebody who is left did not answer.
     #[error(
-        "{0} is a member, was not named, and did not promise to wait: start it, or name it, too, if it is \
-         gone for good"
+        "{0} is a member, was not named, and did not answer: start it, or name it, too, if it is gone for \
+         good, or has lost its memory and was stopped"
     )]
     Silent(PeerId),
     /// There is a newer view than the one that this peer knew.
-    #[error("another peer knows a newer membership than this one did; look at it, and ask again")]
+    #[error("another peer knows a newer membership than this one did: look at it, and ask again")]
     NewerView,
     /// A change of the membership has been accepted here, and may have been chosen.
     #[error(
@@ -233,8 +238,8 @@ pub enum ForgetRefusal {
     Superseded,
     /// They are enough to have gone on without this peer.
     #[error(
-        "those who are named are enough to have gone on without this peer, and whether they did cannot be \
-         verified here: it takes a word that says so"
+        "the named are as many as a majority, and whether they went on without this peer, and were more than \
+         these, cannot be verified here: it takes your word (`unverified`) that they did not"
     )]
     Unverified,
 }

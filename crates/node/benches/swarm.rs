@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
-use sigmalock_node::{Config, Membership, Node, Role, Session};
+use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 
 const PEERS: usize = 5;
@@ -32,7 +32,7 @@ async fn join(nodes: &[Node]) -> Node {
         mesh_max: 64,
         weather: None,
         membership: Membership::Open,
-        founds: false,
+        beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
     };
     Node::start(config).await.expect("a peer")

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use libp2p::Multiaddr;
 use sigmalock_core::Span;
+pub use sigmalock_protocols::agreed::Beginning;
 use sigmalock_protocols::parts::Quorum;
 
 use crate::key::SwarmKey;
@@ -20,9 +21,9 @@ pub struct Config {
     pub join: Vec<Multiaddr>,
     /// Whether peers agree on who is in. The same in the whole swarm.
     pub membership: Membership,
-    /// With agreed membership: whether this peer begins a swarm of its own. One that has been in a swarm
-    /// before goes on with that.
-    pub founds: bool,
+    /// With agreed membership: how this peer comes into a swarm. One that has been in a swarm before goes on with
+    /// that, and a client only watches, whatever this says.
+    pub beginning: Beginning,
     /// With agreed membership: a member that nobody reached for so long is voted out.
     pub dead_after: Span,
     /// Where identity, votes, queues and token floors are kept. `None`: nowhere, the peer is ephemeral.

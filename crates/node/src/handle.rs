@@ -1,7 +1,7 @@
 //! What the rest of the program sees of a peer: a [`Handle`] to ask about it, and [`Session`]s that
 //! hold locks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -60,9 +60,10 @@ pub(crate) enum Local {
     },
     Peers(oneshot::Sender<Vec<PeerReport>>),
     Status(oneshot::Sender<StatusReport>),
-    /// Go on without a member.
+    /// Go on without some members.
     Forget {
-        peer: PeerId,
+        gone: BTreeSet<PeerId>,
+        unverified: bool,
         done: oneshot::Sender<Result<(), ForgetError>>,
     },
     /// Hand everything over and stop.

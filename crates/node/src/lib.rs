@@ -11,7 +11,7 @@
 //! - `store`: durable records, written in groups; what rests on them waits until they are on disk.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
-//! - [`key`], [`identity`], `origin`, `acquaintances`, `clock`: small things that a peer has.
+//! - [`key`], [`identity`], [`origin`], `acquaintances`, `clock`: small things that a peer has.
 
 mod acquaintances;
 pub mod clock;
@@ -24,13 +24,13 @@ pub mod key;
 mod link;
 pub mod node;
 mod operator;
-mod origin;
+pub mod origin;
 pub mod report;
 mod store;
 mod transport;
 mod wire;
 
-pub use config::{Config, Membership, Role};
+pub use config::{Beginning, Config, Membership, Role};
 pub use handle::{Closed, Handle, Session, SessionError};
 pub use node::{Failure, LeaveError, Node, StartError};
 pub use operator::{LIST_MAX, WATCH_PERIOD, Watch};

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
-use sigmalock_protocols::agreed::{self, Agreed, Beginning};
+use sigmalock_protocols::agreed::{self, Agreed};
 use sigmalock_protocols::parts::Placement;
 use sigmalock_protocols::sigma::{self, Sigma};
+use sigmalock_protocols::views::Roster;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::acquaintances;
-use crate::config::{Config, Membership};
+use crate::config::{Beginning, Config, Membership};
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
@@ -61,7 +62,8 @@ pub enum StartError {
     Transport(#[from] transport::StartError),
     /// Nothing says with whom to begin.
     #[error(
-        "this peer knows of no swarm: found one with --found, or join one with --join ADDRESS (or --mdns)"
+        "this peer knows of no swarm: join one with --join ADDRESS (or --mdns), make one together with others (the \
+         same with --expect N), or found one alone with --found"
     )]
     Nobody,
     /// No lock could be kept for so short a time.
@@ -120,7 +122,7 @@ impl Node {
         let past = recall(&config)?;
         let resumes = past.lived;
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
-        let origin = past.origin(&config)?;
+        let origin = origin(&config);
         let settings =
             Settings { config: &config, identity: &past.identity, incarnation, origin: &origin };
         let Started { commands: transport, events, me } = transport::start(settings).await?;
@@ -130,7 +132,7 @@ impl Node {
             // Who cannot be met now may yet come by itself.
             let _ = transport.send(link::Command::Meet { peer, address }).await;
         }
-        let parts = Assembly { config: &config, me, incarnation, past, events, transport };
+        let parts = Assembly { config: &config, me, incarnation, origin, past, events, transport };
         let (handle, driver) = match config.membership {
             Membership::Open => parts.drive(open)?,
             Membership::Agreed => parts.drive(agreed)?,
@@ -198,7 +200,8 @@ fn check(config: &Config) -> Result<(), StartError> {
 
 /// A swarm is founded on purpose or not at all.
 fn begins_somehow(config: &Config) -> Result<(), StartError> {
-    let founds = config.founds && config.role == Role::Host;
+    let alone = matches!(config.beginning, Beginning::Found | Beginning::Expect(1));
+    let founds = alone && config.role == Role::Host;
     if founds || !config.join.is_empty() || config.mdns { Ok(()) } else { Err(StartError::Nobody) }
 }
 
@@ -212,35 +215,6 @@ struct Past {
 }
 
 impl Past {
-    /// Which swarm this peer belongs to. Who founds one draws its number.
-    fn origin(&self, config: &Config) -> Result<Arc<Origin>, StartError> {
-        let dir = config.data.as_deref();
-        if config.membership == Membership::Open {
-            return Ok(Arc::default());
-        }
-        if !config.founds || self.has_been_in() {
-            return Ok(Arc::new(Origin::recall(dir)));
-        }
-        let number = getrandom::u64().map_err(StartError::Random)?;
-        let origin = Origin::found(dir, number).map_err(|cause| {
-            let path = dir.map(Into::into).unwrap_or_default();
-            StartError::Directory { path, cause }
-        });
-        origin.map(Arc::new)
-    }
-
-    /// Whether it knows of a view, or may have known.
-    fn has_been_in(&self) -> bool {
-        let is_view = |(key, _): &(Vec<u8>, Vec<u8>)| {
-            matches!(postcard::from_bytes(key), Ok(agreed::DurableKey::View(_)))
-        };
-        match &self.memory {
-            Memory::First => false,
-            Memory::Kept { records, .. } => records.iter().any(is_view),
-            Memory::Lost(_) => true,
-        }
-    }
-
     /// Why it remembers nothing, in words, if that is so.
     fn loss(&self) -> Option<String> {
         match &self.memory {
@@ -255,6 +229,14 @@ impl Past {
             Memory::Kept { writes, .. } => writes,
             Memory::First | Memory::Lost(_) => 0,
         }
+    }
+}
+
+/// Which swarm this peer belongs to, as far as it knew.
+fn origin(config: &Config) -> Arc<Origin> {
+    match config.membership {
+        Membership::Open => Arc::default(),
+        Membership::Agreed => Arc::new(Origin::recall(config.data.as_deref())),
     }
 }
 
@@ -317,6 +299,7 @@ struct Assembly<'a> {
     config: &'a Config,
     me: PeerInfo,
     incarnation: Incarnation,
+    origin: Arc<Origin>,
     past: Past,
     events: mpsc::Receiver<link::Event>,
     transport: mpsc::Sender<link::Command>,
@@ -327,7 +310,7 @@ impl Assembly<'_> {
     fn drive<P: Driven>(
         self, protocol: impl FnOnce(PeerId, &Config) -> P,
     ) -> Result<(Handle, JoinHandle<Exit>), StartError> {
-        let Self { config, me, incarnation, past, events, transport } = self;
+        let Self { config, me, incarnation, origin, past, events, transport } = self;
         let hosts = config.role == Role::Host;
         let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
         if !config.join.is_empty() || config.mdns {
@@ -353,6 +336,7 @@ impl Assembly<'_> {
             votes: (config.quorum.n(), config.quorum.m()),
             lease_max: config.lease_max,
             looks_at: looks_at(config),
+            origin,
             mesh_max: config.mesh_max,
             events,
             transport,
@@ -385,8 +369,7 @@ fn open(me: PeerId, config: &Config) -> Agent<Sigma> {
 fn agreed(me: PeerId, config: &Config) -> Agent<Agreed> {
     let beginning = match config.role {
         Role::ClientOnly => Beginning::Watch,
-        Role::Host if config.founds => Beginning::Found,
-        Role::Host => Beginning::Join,
+        Role::Host => config.beginning,
     };
     let mut agreed = agreed::Config::new(config.lease_max, beginning);
     agreed.views.dead_after = config.dead_after;
@@ -424,5 +407,8 @@ impl Driven for Agent<Agreed> {
     }
     fn has_handed_over(&self) -> bool {
         self.inner().has_left()
+    }
+    fn origin(&self) -> Option<u64> {
+        self.inner().views().roster().map(Roster::origin)
     }
 }

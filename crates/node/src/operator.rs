@@ -160,11 +160,15 @@ impl Handle {
         Ok(outcome)
     }
 
-    /// Goes on without a member of an agreed membership, whatever the others say: the last resort when
-    /// most of them are gone for good. If they are not, two may hold the same lock until they meet.
-    pub async fn forget(&self, peer: PeerId) -> Result<(), ForgetError> {
+    /// Goes on without members of an agreed membership, all who are gone at once: the last resort when half
+    /// of them or more are gone for good. If they are not, two may hold the same lock until they meet. Those
+    /// who are left are asked first, which takes two round trips. `unverified` vouches for what they cannot
+    /// know: see [`sigmalock_core::ForgetRefusal::Unverified`].
+    pub async fn forget(
+        &self, gone: BTreeSet<PeerId>, unverified: bool,
+    ) -> Result<(), ForgetError> {
         let (done, forgotten) = oneshot::channel();
-        self.shared.send(Local::Forget { peer, done });
+        self.shared.send(Local::Forget { gone, unverified, done });
         forgotten.await.unwrap_or(Err(ForgetError::Stopped))
     }
 

@@ -1,35 +1,31 @@
-//! Which swarm a peer belongs to, where swarms are founded: a number drawn by whoever founded it.
+//! Which swarm a peer belongs to, where swarms are founded: the number that its views carry.
 //!
-//! Views know only numbers of their own. Peers of two foundings, by mistake or not, must not take one
-//! swarm's for the other's: so each says in the handshake where it belongs, and refuses who belongs
-//! elsewhere. Who belongs nowhere yet belongs to whom it meets first.
+//! Peers of two foundings, by mistake or not, must not take one swarm's views for the other's: so each says in the
+//! handshake where it belongs, and refuses who belongs elsewhere. Who knows no view yet belongs to whom it meets
+//! first; hosts that have yet to make a swarm together belong nowhere, and may meet anybody.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Its name in the data directory.
 const FILE: &str = "swarm";
 
 /// Where a peer belongs, if anywhere yet.
 #[derive(Debug, Default)]
-pub(crate) struct Origin {
-    number: OnceLock<NonZeroU64>,
+pub struct Origin {
+    number: AtomicU64,
     dir: Option<PathBuf>,
 }
 
 impl Origin {
     /// As the data directory says.
-    pub(crate) fn recall(dir: Option<&Path>) -> Self {
+    #[must_use]
+    pub fn recall(dir: Option<&Path>) -> Self {
         let text = dir.and_then(|dir| fs::read_to_string(dir.join(FILE)).ok());
         let number = text.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-        let origin = Self { number: OnceLock::new(), dir: dir.map(Into::into) };
-        if let Some(number) = number.and_then(NonZeroU64::new) {
-            let _ = origin.number.set(number);
-        }
-        origin
+        Self { number: AtomicU64::new(number.unwrap_or(0)), dir: dir.map(Into::into) }
     }
 
     /// Whether a data directory has been in a swarm.
@@ -37,26 +33,24 @@ impl Origin {
         dir.join(FILE).exists()
     }
 
-    /// A swarm that begins here.
-    pub(crate) fn found(dir: Option<&Path>, number: u64) -> io::Result<Self> {
-        let origin = Self { number: OnceLock::new(), dir: dir.map(Into::into) };
-        origin.adopt(number.max(1))?;
-        Ok(origin)
-    }
-
     /// Where it belongs; 0: nowhere yet.
-    pub(crate) fn get(&self) -> u64 {
-        self.number.get().map_or(0, |number| number.get())
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.number.load(SeqCst)
     }
 
-    /// It belongs there from now on, unless it belongs somewhere already. An error: it may not know that in its
-    /// next life.
+    /// It has met somebody who belongs there, and so does it from now on, unless it belongs somewhere already. An
+    /// error: it may not know that in its next life.
     pub(crate) fn adopt(&self, number: u64) -> io::Result<()> {
-        let Some(number) = NonZeroU64::new(number) else { return Ok(()) };
-        match (self.number.set(number), &self.dir) {
-            (Ok(()), Some(dir)) => write(dir, number),
-            _ => Ok(()),
+        match self.number.compare_exchange(0, number, SeqCst, SeqCst) {
+            Ok(_) => self.write(number),
+            Err(_) => Ok(()),
         }
+    }
+
+    /// Its views are of that swarm, whomever it has met. An error as above.
+    pub(crate) fn belong(&self, number: u64) -> io::Result<()> {
+        if self.number.swap(number, SeqCst) == number { Ok(()) } else { self.write(number) }
     }
 
     /// Why a peer that belongs there is not let in, if so.
@@ -69,16 +63,17 @@ impl Origin {
             )
         })
     }
-}
 
-/// Under another name first, so that there is never half a number.
-fn write(dir: &Path, number: NonZeroU64) -> io::Result<()> {
-    let temporary = dir.join("swarm.new");
-    let mut file = File::create(&temporary)?;
-    writeln!(file, "{number:016x}")?;
-    file.sync_all()?;
-    fs::rename(&temporary, dir.join(FILE))?;
-    File::open(dir)?.sync_all()
+    /// Under another name first, so that there is never half a number.
+    fn write(&self, number: u64) -> io::Result<()> {
+        let Some(dir) = self.dir.as_ref().filter(|_| number != 0) else { return Ok(()) };
+        let temporary = dir.join("swarm.new");
+        let mut file = File::create(&temporary)?;
+        writeln!(file, "{number:016x}")?;
+        file.sync_all()?;
+        fs::rename(&temporary, dir.join(FILE))?;
+        File::open(dir)?.sync_all()
+    }
 }
 
 #[cfg(test)]
@@ -98,8 +93,16 @@ mod tests {
         let origin = Origin::recall(Some(&folder.0));
         assert_eq!(origin.get(), 7);
         assert!(origin.objection(7).is_none() && origin.objection(0).is_none());
-        assert_eq!(Origin::found(Some(&folder.0), 9).unwrap().get(), 9);
-        assert_eq!(Origin::recall(Some(&folder.0)).get(), 9);
         assert!(origin.objection(8).is_some_and(|words| words.contains("another swarm")));
+    }
+
+    #[test]
+    fn the_views_that_a_peer_knows_say_where_it_belongs_whomever_it_has_met() {
+        let folder = Folder::new();
+        let origin = Origin::recall(Some(&folder.0));
+        origin.adopt(7).unwrap();
+        origin.belong(9).unwrap();
+        origin.adopt(8).unwrap();
+        assert_eq!((origin.get(), Origin::recall(Some(&folder.0)).get()), (9, 9));
     }
 }

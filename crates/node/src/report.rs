@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use serde::Serialize;
-use sigmalock_core::{Incarnation, Mode, Name, PeerId, RequestId, Span, Token, ViewReport};
+use sigmalock_core::{
+    ForgetRefusal, Incarnation, Mode, Name, PeerId, RequestId, Span, Token, ViewReport,
+};
 
 use crate::link::Role;
 
@@ -188,37 +190,26 @@ pub enum EvictError {
     Stopped,
 }
 
-/// Why a member was not forgotten. Nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why nobody was forgotten. Nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForgetError {
     /// Nobody is a member here.
     #[error("this swarm has open membership: there are no members to forget")]
     Open,
-    /// It is not in.
-    #[error("{0} is no member of this swarm, as far as this peer knows")]
-    NotAMember(PeerId),
-    /// Only members have a say.
-    #[error("this peer is no member of the swarm itself: ask one that is")]
-    Outside,
-    /// A peer cannot go on without itself.
-    #[error("{0} is this peer itself: ask one that is to go on without it")]
-    Itself(PeerId),
-    /// It is there.
-    #[error("{0} is connected, so it is not gone: stop it (SIGTERM), and it leaves by itself")]
-    Connected(PeerId),
-    /// The others can do without this.
+    /// The members can do without this, and nobody need wait for a lease.
     #[error(
-        "{up} of {members} members are connected, which is more than half: they vote {peer} out by \
-         themselves when it has been silent for long enough"
+        "{up} of {members} members are connected, which is more than half: they vote the others out by \
+         themselves when those have been silent for long enough; stop any of them that lost its memory first"
     )]
     NotNeeded {
-        /// Who.
-        peer: PeerId,
         /// Members that are connected, this one included.
         up: usize,
         /// Members.
         members: usize,
     },
+    /// The membership says no.
+    #[error(transparent)]
+    Refused(#[from] ForgetRefusal),
     /// This peer has stopped.
     #[error("this peer has stopped")]
     Stopped,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, alone, answer, granted, run, start, wish};
 use sigmalock_core::{Acquire, LockReply, Patience, Span, Token};
-use sigmalock_node::{Config, Membership, Node, StartError};
+use sigmalock_node::{Beginning, Config, Membership, Node, StartError};
 use sigmalock_protocols::parts::Quorum;
 
 const DIRECTORY: &str = "SIGMALOCK_TEST_DIRECTORY";
@@ -18,7 +18,7 @@ const KINDS: [Membership; 2] = [Membership::Open, Membership::Agreed];
 const TTL: Span = Span::from_secs(3);
 
 fn durable(dir: &Path, membership: Membership) -> Config {
-    Config { data: Some(dir.into()), membership, founds: true, ..alone() }
+    Config { data: Some(dir.into()), membership, beginning: Beginning::Found, ..alone() }
 }
 
 fn short(text: &str, patience: Patience) -> Acquire {
@@ -237,7 +237,7 @@ fn a_peer_that_is_told_nothing_founds_nothing() {
     let folder = Folder::new();
     run(async {
         let dir = folder.0.join("new");
-        let config = Config { founds: false, ..durable(&dir, Membership::Agreed) };
+        let config = Config { beginning: Beginning::Join, ..durable(&dir, Membership::Agreed) };
         let refused = Node::start(config).await.err().unwrap();
         assert!(matches!(refused, StartError::Nobody), "{refused}");
         assert!(!dir.exists(), "nothing was written");

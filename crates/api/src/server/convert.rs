@@ -115,6 +115,7 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
     let standing = view.map(|view| match view.standing {
         Standing::Outside if report.role == Role::ClientOnly => "client",
         Standing::Outside => "outside",
+        Standing::Founding { .. } => "founding",
         Standing::Lost => "lost",
         Standing::OldDisk => "old-disk",
         Standing::Unvouched => "unvouched",
@@ -122,7 +123,13 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         Standing::Minority { .. } => "minority",
         Standing::Voting => "voting",
     });
+    let (here, expected) = match view.map(|view| view.standing) {
+        Some(Standing::Founding { here, expected }) => (here, expected),
+        _ => (0, 0),
+    };
     v1::PeerStatus {
+        founders_here: here.into(),
+        founders_expected: expected.into(),
         membership: if view.is_some() { "agreed" } else { "open" }.to_owned(),
         view: view.map_or(0, |view| view.number),
         members: count(members.len()),

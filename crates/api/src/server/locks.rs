@@ -1,9 +1,10 @@
 //! The calls of the API.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sigmalock_core::{Name, PeerId};
+use sigmalock_core::{ForgetRefusal, Name, PeerId};
 use sigmalock_node::report::{EvictError, EvictOutcome, ForgetError};
 use sigmalock_node::{Handle, SessionError, clock};
 use tokio::sync::watch;
@@ -162,15 +163,23 @@ impl LocksService for Locks {
     ) -> Result<Response<v1::ForgetResponse>, Status> {
         self.activity.touch();
         self.allow(&request, "forget members")?;
-        let peer = peer(&request.get_ref().peer)?;
-        self.handle.forget(peer).await.map_err(|error| match error {
-            ForgetError::NotAMember(_) => Status::not_found(error.to_string()),
+        let v1::ForgetRequest { peers, unverified } = request.into_inner();
+        let gone: BTreeSet<PeerId> =
+            peers.iter().map(|text| peer(text)).collect::<Result<_, _>>()?;
+        if gone.is_empty() {
+            return Err(Status::invalid_argument("nobody is named who is gone"));
+        }
+        let forgotten = self.handle.forget(gone.clone(), unverified).await;
+        forgotten.map_err(|error| match error {
+            ForgetError::Refused(ForgetRefusal::NotAMember(_)) => {
+                Status::not_found(error.to_string())
+            }
             ForgetError::Stopped => Status::unavailable(error.to_string()),
             error => Status::failed_precondition(error.to_string()),
         })?;
         let view = self.handle.status().await.and_then(|status| status.view);
         Ok(Response::new(v1::ForgetResponse {
-            peer: peer.to_string(),
+            peers: gone.iter().map(ToString::to_string).collect(),
             view: view.as_ref().map_or(0, |view| view.number),
             members: view.map_or(0, |view| convert::count(view.members.len())),
         }))

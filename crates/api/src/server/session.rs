@@ -166,7 +166,7 @@ fn code(refusal: Refusal) -> RefusalCode {
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
         Refusal::NoSuchMode { .. } | Refusal::BadPermits { .. } => RefusalCode::BadMode,
         Refusal::NameTooLong => RefusalCode::BadName,
-        Refusal::UnknownCall | Refusal::NotAMember => RefusalCode::UnknownCall,
+        Refusal::UnknownCall | Refusal::Forget(_) => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }
 }

@@ -25,20 +25,21 @@ const EXAMPLES: &str = "  \
 
 impl Peers {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let peers = super::block_on(async {
+        let (peers, status) = super::block_on(async {
             let client = self.peer.connect().await?;
-            client.peers().await.map_err(not_answered)
+            let peers = client.peers().await.map_err(not_answered)?;
+            Ok((peers, client.status().await.map_err(not_answered)?))
         })?;
         if self.json {
             peers.iter().try_for_each(super::print_json)?;
         } else {
-            print_table(&peers)?;
+            print_table(&peers, &status)?;
         }
         Ok(Verdict::Holds)
     }
 }
 
-fn print_table(peers: &[report::Peer]) -> anyhow::Result<()> {
+fn print_table(peers: &[report::Peer], status: &report::PeerStatus) -> anyhow::Result<()> {
     let left = |title| (title, Align::Left);
     let mut table = Table::new([left("peer"), left("standing"), left("link"), left("address")]);
     for peer in peers {
@@ -50,12 +51,12 @@ fn print_table(peers: &[report::Peer]) -> anyhow::Result<()> {
         let address = peer.addresses.first().cloned().unwrap_or_default();
         table.row([peer.peer.clone(), standing(peer), link, address]);
     }
-    super::print(&head(peers))?;
+    super::print(&head(peers, status))?;
     Ok(table.print(&mut std::io::stdout().lock())?)
 }
 
-/// The view, where there is one.
-fn head(peers: &[report::Peer]) -> String {
+/// The view, where there is one; else why not.
+fn head(peers: &[report::Peer], status: &report::PeerStatus) -> String {
     let is_member = |peer: &&report::Peer| peer.standing == "member";
     let members = peers.iter().filter(is_member).count();
     let up = peers.iter().filter(is_member).filter(|peer| peer.connected).count();
@@ -65,7 +66,7 @@ fn head(peers: &[report::Peer]) -> String {
             let members = words::count(members as u64, "member");
             format!("view {}: {up} of {members} up\n\n", peer.view)
         }
-        _ => "this peer is in no swarm yet\n\n".to_owned(),
+        _ => format!("{}\n\n", status.why_not),
     }
 }
 

@@ -42,6 +42,10 @@ fn members(status: &PeerStatus) -> String {
     if status.membership != "agreed" {
         return "open: nobody votes on who is in".to_owned();
     }
+    if status.standing == "founding" {
+        let (here, expected) = (status.founders_here, status.founders_expected);
+        return format!("agreed; in no swarm yet, {here} of {expected} hosts here to begin one");
+    }
     if status.view == 0 {
         return "agreed; in no swarm yet".to_owned();
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fleet::{Fleet, Manner, Peer, Scratch};
 
 const TWO: &str = "two peers cannot survive the crash of one: start a third";
-const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Views change as fast as the longest lease allows, so here it is short.
 pub(crate) fn brisk(durable: bool, dead_after: &str) -> Manner {
@@ -39,11 +39,11 @@ pub(crate) fn members(peer: &Peer) -> (u64, Vec<String>) {
     (peers[0]["view"].as_u64().expect("a view"), names)
 }
 
-async fn name_of(peer: &Peer) -> String {
+pub(crate) async fn name_of(peer: &Peer) -> String {
     peer.client().await.peer()
 }
 
-async fn names_of(peers: &[Peer]) -> Vec<String> {
+pub(crate) async fn names_of(peers: &[Peer]) -> Vec<String> {
     let mut names = Vec::new();
     for peer in peers {
         names.push(name_of(peer).await);
@@ -53,7 +53,7 @@ async fn names_of(peers: &[Peer]) -> Vec<String> {
 }
 
 /// Gets a lock at a peer, or says how long that was tried in vain.
-async fn enters(peer: &Peer, name: &str, within: Duration) -> bool {
+pub(crate) async fn enters(peer: &Peer, name: &str, within: Duration) -> bool {
     let lock = peer.client().await.lock(name).ttl(Duration::from_secs(3)).wait(within);
     let guard = lock.acquire().await;
     guard.is_ok()
@@ -152,16 +152,52 @@ async fn a_data_directory_is_of_one_kind_of_membership_and_founds_one_swarm() {
     assert!(!scratch.path().join("data").exists(), "nothing was written");
 }
 
+/// Kills the last of a fleet, and says who they were.
+async fn kill_last(fleet: &mut Fleet, count: usize) -> Vec<String> {
+    let mut gone = Vec::new();
+    for _ in 0..count {
+        let last = fleet.peers.len() - 1;
+        gone.push(name_of(&fleet.peers[last]).await);
+        drop(fleet.kill(last));
+    }
+    gone
+}
+
+/// Waits until a peer has noticed that it reaches too few.
+async fn is_of_a_minority(peer: &Peer) {
+    let (begin, client) = (Instant::now(), peer.client().await);
+    while client.status().await.expect("it has a status").standing != "minority" {
+        assert!(begin.elapsed() < SOON, "it does not notice");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn two_of_four_forget_the_other_two_without_vouching_for_more_than_that() {
+    let mut fleet = Fleet::start(4, brisk(false, "4s")).await;
+    fleet.agrees_on(4, SOON).await;
+    let one = kill_last(&mut fleet, 1).await;
+    let needless = fleet.peers[0].ask(&["forget", &one[0], "--yes"]);
+    assert_eq!(needless.status.code(), Some(64), "{}", said(&needless));
+    assert!(said(&needless).contains("3 of 4 members are connected"), "{}", said(&needless));
+    let gone = [one, kill_last(&mut fleet, 1).await].concat();
+    is_of_a_minority(&fleet.peers[0]).await;
+    let begin = Instant::now();
+    let forgotten = fleet.peers[0].ask(&["forget", &gone[0], &gone[1], "--yes", "--json"]);
+    assert_eq!(forgotten.status.code(), Some(0), "{}", said(&forgotten));
+    eprintln!("forgotten after {:?}", begin.elapsed());
+    let json: Value = serde_json::from_slice(&forgotten.stdout).expect("JSON");
+    assert_eq!((&json["members"], json["peers"].as_array().map(Vec::len)), (&2.into(), Some(2)));
+    for peer in &fleet.peers {
+        assert!(enters(peer, "/agreed/rescue", SOON).await);
+    }
+}
+
 #[tokio::test]
 async fn forgetting_rescues_two_survivors_of_five_and_only_with_yes() {
     let mut fleet = Fleet::start(5, brisk(false, "4s")).await;
     fleet.agrees_on(5, SOON).await;
-    let mut gone = Vec::new();
-    for _ in 0..3 {
-        let name = name_of(&fleet.peers[2]).await;
-        drop(fleet.kill(2));
-        gone.push(name);
-    }
+    let gone: [String; 3] = kill_last(&mut fleet, 3).await.try_into().expect("three");
     assert!(!enters(&fleet.peers[0], "/agreed/rescue", Duration::from_secs(6)).await);
     let status = fleet.peers[0].ask(&["status"]);
     assert_eq!(status.status.code(), Some(1));
@@ -177,31 +213,33 @@ async fn forgetting_rescues_two_survivors_of_five_and_only_with_yes() {
     let silent = said(&fleet.peers[0].ask(&["peers"]));
     assert_eq!(silent.matches("silent for").count(), 3, "{silent}");
     let other = name_of(&fleet.peers[1]).await;
-    for (peer, yes, words) in [
-        (gone[0].as_str(), "--json", "say --yes"),
-        ("q1", "--yes", "no member"),
-        (&other, "--yes", "is connected"),
+    let [first, second, third] = gone.each_ref().map(String::as_str);
+    let silent = format!("{third} is a member, was not named, and did not answer");
+    for (words, sentence) in [
+        (&[first, second, "--json"][..], "say --yes"),
+        (&["q1", "--yes"], "no member"),
+        (&[&other, "--yes"], "can be reached, so it is not gone"),
+        (&[first, second, third, "--yes"], "cannot be verified here"),
+        (&[first, second, third, "--unverified"], "say --yes"),
+        // All who are gone are named at once.
+        (&[first, second, "--yes"], &silent),
     ] {
-        let refused = fleet.peers[0].ask(&["forget", peer, yes]);
+        let refused = fleet.peers[0].ask(&[&["forget"], words].concat());
         assert_eq!(refused.status.code(), Some(64), "{}", said(&refused));
-        assert!(said(&refused).contains(words), "{}", said(&refused));
+        assert!(said(&refused).contains(sentence), "{}", said(&refused));
     }
     assert_eq!(members(&fleet.peers[0]), before, "nothing has changed");
 
-    for name in &gone[..2] {
-        let forgotten = fleet.peers[0].ask(&["forget", name, "--yes"]);
-        assert_eq!(forgotten.status.code(), Some(0), "{}", said(&forgotten));
-        eprint!("{}", said(&forgotten));
-    }
+    let begin = Instant::now();
+    let forgotten = fleet.peers[0].ask(&["forget", first, second, third, "--yes", "--unverified"]);
+    assert_eq!(forgotten.status.code(), Some(0), "{}", said(&forgotten));
+    eprint!("after {:?}: {}", begin.elapsed(), said(&forgotten));
     let begin = Instant::now();
     for peer in &fleet.peers {
         assert!(enters(peer, "/agreed/rescue", SOON).await);
     }
     eprintln!("two of five hold locks again after {:?}", begin.elapsed());
-    let refused = fleet.peers[0].ask(&["forget", &gone[2], "--yes"]);
-    assert_eq!(refused.status.code(), Some(64), "{}", said(&refused));
-    // The rest needs nobody.
-    fleet.agrees_on(2, Duration::from_secs(30)).await;
+    fleet.agrees_on(2, SOON).await;
     assert_eq!(members(&fleet.peers[0]).1, names_of(&fleet.peers).await);
     let begin = Instant::now();
     let log = || std::fs::read_to_string(&fleet.peers[0].log).unwrap();

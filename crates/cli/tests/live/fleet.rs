@@ -141,17 +141,23 @@ impl Fleet {
     /// So many peers that agree on who is in, each on a machine of its own, with machines to spare for
     /// two more. `None` where that cannot be.
     pub(crate) async fn routed(size: usize, manner: Manner) -> Option<Self> {
-        let mut fleet = Self::nobody(manner).await;
-        let key = fleet.scratch.path().join("key").display().to_string();
-        fleet.router = Some(Router::new(size + 2)?);
-        let made = fleet.binary(0).args(["key", "new", &key]).stdout(Stdio::null()).status();
-        assert!(made.expect("the binary starts").success(), "no swarm key");
-        fleet.manner.arguments.extend(["--swarm-key".into(), key]);
+        let mut fleet = Self::machines(size + 2, manner).await?;
         for size in 1..=size {
             fleet.join(&[]).await;
             fleet.agrees_on(size, Duration::from_secs(20)).await;
         }
         fleet.formed_in = fleet.begin.elapsed();
+        Some(fleet)
+    }
+
+    /// No peers yet, but a swarm key, and so many machines for them.
+    pub(crate) async fn machines(count: usize, manner: Manner) -> Option<Self> {
+        let mut fleet = Self::nobody(manner).await;
+        let key = fleet.scratch.path().join("key").display().to_string();
+        fleet.router = Some(Router::new(count)?);
+        let made = fleet.binary(0).args(["key", "new", &key]).stdout(Stdio::null()).status();
+        assert!(made.expect("the binary starts").success(), "no swarm key");
+        fleet.manner.arguments.extend(["--swarm-key".into(), key]);
         Some(fleet)
     }
 
@@ -259,7 +265,7 @@ impl Fleet {
         match self.peers.first() {
             _ if extra.iter().any(|word| ["--found", "--join"].contains(word)) => {}
             Some(contact) => drop(command.args(["--join", contact.address()])),
-            None => drop(command.arg("--found")),
+            None => drop(command.args(["--found", "--yes"])),
         }
         // What is said of one peer replaces what is said of all.
         for flag in

@@ -110,12 +110,10 @@ async fn peers_of_one_lan_find_each_other_and_who_is_unplugged_grants_nothing() 
     let (mut peers, mut clients) = (Vec::new(), Vec::new());
     for index in 0..3 {
         let socket = path(&format!("{index}.sock"));
-        let words = ["node", "--mdns", "--ephemeral", "--swarm-key", &key, "--api", "none"];
+        // The same on all of them.
+        let words = ["node", "--mdns", "--expect", "3", "--ephemeral", "--swarm-key", &key];
         let mut command = lan.command(index, &words);
-        if index == 0 {
-            command.arg("--found");
-        }
-        peers.push(Peer(command.args(["--socket", &socket]).spawn().unwrap()));
+        peers.push(Peer(command.args(["--api", "none", "--socket", &socket]).spawn().unwrap()));
         let address = format!("unix:{socket}");
         let up = async || Client::connect(&address).await.is_ok();
         until("a peer starts", Duration::from_secs(10), up).await;

@@ -9,6 +9,7 @@ mod crowds;
 mod deaths;
 mod disks;
 mod fleet;
+mod foundings;
 mod growth;
 mod intruders;
 mod lan;

@@ -84,13 +84,15 @@ async fn over_tcp_locks_are_broken_only_if_that_is_allowed() {
 async fn forgetting_is_refused_where_it_makes_no_sense_and_over_tcp() {
     let peer = Peer::start().await;
     let client = peer.client().await;
-    let itself = client.forget(client.peer()).await;
+    let itself = client.forget([client.peer()], true).await;
     assert!(matches!(&itself, Err(OperatorError::Refused { text }) if text.contains("itself")));
-    let stranger = client.forget("p1").await;
+    let stranger = client.forget(["p1", "p2"], true).await;
     assert!(matches!(stranger, Err(OperatorError::NotFound { .. })), "{stranger:?}");
-    let nobody = client.forget("nobody").await;
-    assert!(matches!(nobody, Err(OperatorError::Refused { .. })), "{nobody:?}");
-    let afar = Client::connect(&peer.tcp()).await.unwrap().forget("p1").await;
+    for nobody in [&["nobody"][..], &[]] {
+        let nobody = client.forget(nobody.iter().copied(), true).await;
+        assert!(matches!(nobody, Err(OperatorError::Refused { .. })), "{nobody:?}");
+    }
+    let afar = Client::connect(&peer.tcp()).await.unwrap().forget(["p1"], true).await;
     assert!(
         matches!(&afar, Err(OperatorError::NotAllowed { text }) if text.contains("Unix socket"))
     );

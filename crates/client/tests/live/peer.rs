@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sigmalock::{Client, ConnectOptions};
 use sigmalock_api::server::{Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Membership, Node, Role};
+use sigmalock_node::{Beginning, Config, Membership, Node, Role};
 use sigmalock_protocols::parts::Quorum;
 
 pub(crate) struct Peer {
@@ -65,7 +65,7 @@ pub(crate) fn config() -> Config {
         mesh_max: 64,
         weather: None,
         membership: Membership::Agreed,
-        founds: true,
+        beginning: Beginning::Found,
         dead_after: Span::from_secs(30),
     }
 }

@@ -1,6 +1,7 @@
 //! Who is in and who hosts what, where peers agree on that and where they do not; in words, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
 use tokio::sync::oneshot;
@@ -9,6 +10,7 @@ use super::operator::Errand;
 use super::{Driven, Driver};
 use crate::handle::Hosts;
 use crate::link::{PeerInfo, Role};
+use crate::origin::Origin;
 use crate::report::{ForgetError, PeerReport, Place, duration};
 
 /// How often a driver looks whether the view has changed.
@@ -28,12 +30,14 @@ pub(crate) struct Outlook {
     outdated: Vec<PeerId>,
     /// Where this peer was told to look for others, in words.
     looks_at: String,
+    /// Which swarm this peer says that it belongs to.
+    origin: Arc<Origin>,
 }
 
 impl Outlook {
-    pub(crate) const fn new(looks_at: String) -> Self {
+    pub(crate) fn new(looks_at: String, origin: Arc<Origin>) -> Self {
         let (met, outdated) = (BTreeMap::new(), Vec::new());
-        Self { looked: LocalTime::MIN, view: 0, met, outdated, looks_at }
+        Self { looked: LocalTime::MIN, view: 0, met, outdated, looks_at, origin }
     }
 }
 
@@ -87,6 +91,7 @@ impl<P: Driven> Driver<P> {
         }
         self.outlook.looked = self.now;
         let Some(view) = self.protocol.view(self.now) else { return };
+        self.say_where_it_belongs();
         let is_in = |peer: PeerId| view.members.iter().any(|member| member.peer == peer);
         self.outlook.met.retain(|peer, _| is_in(*peer));
         for (peer, connected) in self.peers.iter().filter(|(peer, _)| is_in(**peer)) {
@@ -114,35 +119,37 @@ impl<P: Driven> Driver<P> {
         loss.into_iter().chain(view.into_iter().flat_map(advice)).collect()
     }
 
-    /// Goes on without a member, if that makes any sense.
-    pub(super) fn forget(&mut self, peer: PeerId, done: oneshot::Sender<Result<(), ForgetError>>) {
-        match self.objection(peer) {
-            Some(objection) => {
-                let _ = done.send(Err(objection));
-            }
-            None => self.wish(Errand::Forget { peer, done }, LockRequest::Forget { peer }),
+    /// Has the handshakes to come say what the views do.
+    pub(super) fn say_where_it_belongs(&self) {
+        let Some(origin) = self.protocol.origin() else { return };
+        if let Err(error) = self.outlook.origin.belong(origin) {
+            tracing::warn!("which swarm this peer belongs to cannot be written: {error}");
         }
     }
 
-    fn objection(&self, peer: PeerId) -> Option<ForgetError> {
-        let Some(view) = self.protocol.view(self.now) else { return Some(ForgetError::Open) };
-        let me = self.me.peer;
-        let is_up = |member: PeerId| member == me || self.peers.session(member).is_some();
-        let members = view.members.len();
-        let up = view.members.iter().filter(|member| is_up(member.peer)).count();
-        if matches!(view.standing, Standing::Outside | Standing::Lost) {
-            Some(ForgetError::Outside)
-        } else if peer == me {
-            Some(ForgetError::Itself(peer))
-        } else if !view.members.iter().any(|member| member.peer == peer) {
-            Some(ForgetError::NotAMember(peer))
-        } else if is_up(peer) {
-            Some(ForgetError::Connected(peer))
-        } else if 2 * up > members {
-            Some(ForgetError::NotNeeded { peer, up, members })
-        } else {
-            None
+    /// Goes on without some members, if the others agree, and cannot do without being told.
+    pub(super) fn forget(
+        &mut self, gone: BTreeSet<PeerId>, unverified: bool,
+        done: oneshot::Sender<Result<(), ForgetError>>,
+    ) {
+        match self.needless(&gone) {
+            Some(needless) => {
+                let _ = done.send(Err(needless));
+            }
+            None => self.wish(Errand::Forget(done), LockRequest::Forget { gone, unverified }),
         }
+    }
+
+    /// More than half of the members may be there, who vote silent ones out by themselves.
+    fn needless(&self, gone: &BTreeSet<PeerId>) -> Option<ForgetError> {
+        let view = self.protocol.view(self.now)?;
+        let members = view.members.len();
+        let silent = view.members.iter().filter(|member| member.silent_for.is_some());
+        let silent: BTreeSet<PeerId> = silent.map(|member| member.peer).collect();
+        let up = members - silent.len();
+        let in_it = !matches!(view.standing, Standing::Outside | Standing::Lost);
+        let needless = in_it && 2 * up > members && gone.is_subset(&silent);
+        needless.then_some(ForgetError::NotNeeded { up, members })
     }
 
     /// This peer, those it has sessions with, and members that it does not reach.
@@ -217,6 +224,7 @@ impl<P: Driven> Driver<P> {
                 })
             }
             Standing::Outside => Some(self.why_outside(view)),
+            Standing::Founding { here, expected } => Some(self.why_founding(here, expected)),
             Standing::Lost => Some(self.why_lost(view)),
             Standing::OldDisk => Some(
                 "the disk of this peer is an old one: others remember more of it than it does itself. An old \
@@ -240,10 +248,36 @@ impl<P: Driven> Driver<P> {
         }
     }
 
+    /// The hosts that it has sessions with.
+    fn reached(&self) -> Vec<PeerId> {
+        let hosts = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host);
+        hosts.map(|(peer, _)| *peer).collect()
+    }
+
+    fn why_founding(&self, here: u16, expected: u16) -> String {
+        if here >= expected {
+            return format!(
+                "the {expected} hosts that this swarm expects are here, and about to begin it"
+            );
+        }
+        let reached = self.reached().len();
+        let others = reached.saturating_sub(usize::from(here) - 1);
+        let hint = match (reached, others) {
+            (0, _) => format!("; nobody has answered{}", self.outlook.looks_at),
+            (_, 0) => String::new(),
+            (_, others) => {
+                format!("; {others} more can be reached, not told to --expect {expected}")
+            }
+        };
+        format!(
+            "this swarm has {here} of the {expected} hosts it expects; nothing is granted before all have been \
+             in{hint}"
+        )
+    }
+
     fn why_outside(&self, view: &ViewReport) -> String {
         let is_in = |peer: &PeerId| view.members.iter().any(|member| member.peer == *peer);
-        let hosts = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host);
-        let reached: Vec<PeerId> = hosts.map(|(peer, _)| *peer).collect();
+        let reached = self.reached();
         let members: Vec<PeerId> = reached.iter().copied().filter(is_in).collect();
         let whose = if self.me.role == Role::Host { "it waits to be added" } else { "it waits" };
         if !members.is_empty() {

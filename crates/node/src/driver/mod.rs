@@ -53,6 +53,7 @@ use crate::clock;
 use crate::control::Answer;
 use crate::handle::Local;
 use crate::link::{Command, Event, PeerInfo};
+use crate::origin::Origin;
 use crate::store::{Store, WriteError};
 
 /// Inputs from each side in one turn.
@@ -86,6 +87,10 @@ pub(crate) trait Driven:
     /// Whether a leaving peer may go: nothing is left that it would have to hand over, and where peers agree
     /// on who is in, it is out.
     fn has_handed_over(&self) -> bool;
+    /// Which swarm its views are of, if it has any.
+    fn origin(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Why a driver ended.
@@ -117,6 +122,8 @@ pub(crate) struct Setup<P: Protocol> {
     pub(crate) lease_max: Span,
     /// Where this peer was told to look for others: the end of a sentence.
     pub(crate) looks_at: String,
+    /// Which swarm this peer says that it belongs to.
+    pub(crate) origin: Arc<Origin>,
     pub(crate) mesh_max: usize,
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) transport: mpsc::Sender<Command>,
@@ -191,7 +198,7 @@ impl<P: Driven> Driver<P> {
             counters: Counters::default(),
             overfull: Vec::new(),
             votes: setup.votes,
-            outlook: Outlook::new(setup.looks_at),
+            outlook: Outlook::new(setup.looks_at, setup.origin),
             lease_max: setup.lease_max,
             events: setup.events,
             transport: setup.transport,
@@ -207,6 +214,7 @@ impl<P: Driven> Driver<P> {
             me: setup.me,
         };
         driver.feed(Input::Start { incarnation: setup.incarnation, birth: setup.birth });
+        driver.say_where_it_belongs();
         driver
     }
 

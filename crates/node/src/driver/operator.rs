@@ -1,6 +1,6 @@
 //! What operators ask of a driver, here or from another peer.
 
-use sigmalock_core::{CallId, Input, LockReply, LockRequest, Name, PeerId, ReplicaReport};
+use sigmalock_core::{CallId, Input, LockReply, LockRequest, Name, PeerId, Refusal, ReplicaReport};
 use tokio::sync::oneshot;
 
 use super::output::Seen;
@@ -22,11 +22,8 @@ pub(crate) enum Errand {
         peer: PeerId,
         id: u64,
     },
-    /// A member that is to be forgotten.
-    Forget {
-        peer: PeerId,
-        done: oneshot::Sender<Result<(), ForgetError>>,
-    },
+    /// Members that are to be forgotten.
+    Forget(oneshot::Sender<Result<(), ForgetError>>),
 }
 
 impl<P: Driven> Driver<P> {
@@ -48,7 +45,7 @@ impl<P: Driven> Driver<P> {
             Local::Status(done) => {
                 let _ = done.send(self.status());
             }
-            Local::Forget { peer, done } => self.forget(peer, done),
+            Local::Forget { gone, unverified, done } => self.forget(gone, unverified, done),
             _ => {}
         }
     }
@@ -125,10 +122,12 @@ impl<P: Driven> Driver<P> {
         match errand {
             Errand::Here(done) => self.output.see(Seen::Answer(done, answer)),
             Errand::For { peer, id } => self.reply(peer, id, answer),
-            Errand::Forget { peer, done } => {
+            Errand::Forget(done) => {
                 let forgotten = match reply {
                     LockReply::Released => Ok(()),
-                    _ => Err(ForgetError::NotAMember(peer)),
+                    LockReply::Refused(Refusal::Forget(refusal)) => Err(refusal.into()),
+                    // What protocols without members say.
+                    _ => Err(ForgetError::Open),
                 };
                 self.output.see(Seen::Forgotten(done, forgotten));
             }

@@ -142,6 +142,7 @@ impl Stage {
             votes: (3, 2),
             lease_max,
             looks_at: String::new(),
+            origin: std::sync::Arc::default(),
             mesh_max: 8,
             events,
             transport,

@@ -282,7 +282,8 @@ impl Hub {
     /// A join address could not be reached. Said at once, and then now and again.
     pub(super) fn join_failed(&mut self, index: usize, error: &DialError) {
         let join = &mut self.joins[index];
-        if let DialError::LocalPeerId { .. } = error {
+        // Where this very peer listens, libp2p sees no address to dial; by another name, it meets itself.
+        if let DialError::LocalPeerId { .. } | DialError::NoAddresses = error {
             tracing::debug!("{} is this peer itself", join.address);
             join.network = Some(self.me.network);
             return join.rest();

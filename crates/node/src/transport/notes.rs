@@ -157,7 +157,10 @@ impl Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::super::contact::{Connection, Contact};
+    use libp2p::Multiaddr;
+    use libp2p::swarm::DialError;
+
+    use super::super::contact::{Connection, Contact, Join};
     use super::super::handshake::Me;
     use super::super::{swarm, tests::config};
     use super::*;
@@ -242,6 +245,23 @@ mod tests {
         assert!(told.orders.try_recv().is_err());
         let _host = hub.admit(ConnectionId::new_unchecked(1), info_of(host, Role::Host));
         assert!(matches!(told.orders.try_recv(), Ok(Order::Send(_))));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_leads_to_this_peer_itself_is_not_tried_again_nor_complained_of() {
+        let mut hub = hub(&[]);
+        let address: Multiaddr = "/ip4/127.0.0.1/tcp/7421".parse().unwrap();
+        let itself = DialError::LocalPeerId { address: address.clone() };
+        for error in [itself, DialError::NoAddresses] {
+            hub.joins = vec![Join::new(address.clone())];
+            hub.join_failed(0, &error);
+            let join = &hub.joins[0];
+            assert!(join.at.is_none() && join.complained.is_none(), "{error}");
+            assert_eq!(join.network, Some(hub.me.network));
+        }
+        hub.joins = vec![Join::new(address)];
+        hub.join_failed(0, &DialError::Aborted);
+        assert!(hub.joins[0].at.is_some() && hub.joins[0].complained.is_some());
     }
 
     #[tokio::test]

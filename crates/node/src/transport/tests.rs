@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::{Settings, start};
-use crate::config::{Config, Membership};
+use crate::config::{Beginning, Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
@@ -35,7 +35,7 @@ pub(super) fn config(join: Vec<Multiaddr>) -> Config {
         mesh_max: 128,
         weather: None,
         membership: Membership::Open,
-        founds: false,
+        beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span, Token};
-use sigmalock_node::{Config, Membership, Node, Role, Session};
+use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::timeout;
 
@@ -25,7 +25,7 @@ pub(crate) fn alone() -> Config {
         mesh_max: 64,
         weather: None,
         membership: Membership::Open,
-        founds: false,
+        beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
     }
 }

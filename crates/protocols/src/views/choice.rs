@@ -89,10 +89,21 @@ impl Views {
     pub(super) fn campaign_of(
         &mut self, from: PeerId, view: u64, ballot: Ballot,
     ) -> Option<(usize, &mut Campaign)> {
-        let half = usize::from(self.config.breaks(Mutant::HalfIsEnough));
-        let roster = self.roster.as_ref().filter(|r| r.number() == view && r.contains(from))?;
+        let enough = self.enough();
+        self.roster.as_ref().filter(|r| r.number() == view && r.contains(from))?;
         let campaign = self.campaign.as_mut().filter(|campaign| campaign.ballot == ballot)?;
-        Some((roster.majority() - half, campaign))
+        Some((enough, campaign))
+    }
+
+    /// So many members choose a successor.
+    fn enough(&self) -> usize {
+        let half = usize::from(self.config.breaks(Mutant::HalfIsEnough));
+        self.roster.as_ref().map_or(0, Roster::majority).saturating_sub(half)
+    }
+
+    fn reaches_enough(&self) -> bool {
+        let up = self.up.iter().filter(|peer| self.is_in(**peer)).count();
+        up + 1 >= self.enough()
     }
 
     pub(super) fn on_refused(
@@ -148,11 +159,16 @@ impl Views {
         if let Some(wait) = Some(self.open_at().since(cx.now())).filter(|wait| *wait > Span::ZERO) {
             return self.propose_at(cx, wait);
         }
+        let again = self.config.round_trip_worst * (4 + cx.random() % 4);
+        self.propose_at(cx, again);
+        // Who reaches too few to win would only stand in the way of an operator, who asks the same promises.
+        if !self.reaches_enough() {
+            self.campaign = None;
+            return;
+        }
         self.round += 1;
         let ballot = Ballot { round: self.round, by: self.me };
         self.campaign = Some(Campaign::new(ballot, change));
-        let again = self.config.round_trip_worst * (4 + cx.random() % 4);
-        self.propose_at(cx, again);
         self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
     }
 

@@ -21,7 +21,7 @@ use sigmalock_core::{CallId, ForgetRefusal, PeerId};
 
 use super::message::{Ballot, Message};
 use super::roster::{Change, Roster};
-use super::{Cx, Reply, Timer, Views};
+use super::{Cx, Reply, Standing, Timer, Views};
 
 /// One such wish, from the first question to the last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,6 +45,10 @@ impl Views {
         self.round += 1;
         let ballot = Ballot { round: self.round, by: self.me };
         let left = self.left(&gone);
+        if left.len() == 1 {
+            // Nobody is left who could.
+            self.vouch_by_operator();
+        }
         self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new() });
         let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
         asked.into_iter().for_each(|peer| self.tell(cx, peer));
@@ -54,8 +58,9 @@ impl Views {
     }
 
     fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
-        let Some(roster) = self.roster.as_ref().filter(|_| self.has_a_say()) else {
-            return Err(ForgetRefusal::NotAMember(self.me));
+        let member = self.standing() == Standing::Member;
+        let Some(roster) = self.roster.as_ref().filter(|_| member) else {
+            return Err(ForgetRefusal::Outside);
         };
         if gone.is_empty() || gone.contains(&self.me) {
             return Err(ForgetRefusal::Itself);

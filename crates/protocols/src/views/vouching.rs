@@ -115,6 +115,11 @@ impl Views {
         self.believe(cx.now());
     }
 
+    /// An operator says that all who could vouch for this peer are gone.
+    pub(super) fn vouch_by_operator(&mut self) {
+        self.vouching.returned_at = None;
+    }
+
     /// If one has vouched, and nobody who can be reached has yet to say something, that will do.
     fn believe(&mut self, now: LocalTime) {
         let Some(at) = self.vouching.returned_at else { return };

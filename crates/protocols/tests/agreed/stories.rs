@@ -180,6 +180,25 @@ fn an_operator_can_go_on_without_a_majority_after_a_lease() {
 }
 
 #[test]
+fn survivors_too_few_to_vote_anybody_out_do_not_stand_in_an_operators_way() {
+    for phase in 0..8 {
+        let mut town = Town::of(5, None);
+        for dead in 2..5 {
+            town.stop(dead);
+        }
+        // Long enough for both to wish the dead out, again and again.
+        town.pass(Span::from_secs(35) + STEP * 7 * phase, |_| true);
+        let gone = [2, 3, 4].map(PeerId).into();
+        let request = LockRequest::Forget { gone, unverified: true };
+        town.give(0, Input::Request { id: CallId(9), request });
+        town.pass(Span::from_secs(1), |_| true);
+        let told = town.places[&0].told.last();
+        assert_eq!(told, Some(&LockReply::Released), "phase {phase}");
+        assert_eq!(town.view(1).1, [0, 1]);
+    }
+}
+
+#[test]
 fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() {
     let mut town = Town::of(2, None);
     town.ask(ALICE);

@@ -1,5 +1,6 @@
-//! `node`: a peer. `voice` has what it says while it runs.
+//! `node`: a peer. `founding` is how its swarm begins, `voice` what it says while it runs.
 
+mod founding;
 mod voice;
 
 use std::io::{self, IsTerminal};
@@ -28,11 +29,12 @@ use crate::process::signals::{Signals, exit_code};
 
 /// Runs a peer: it takes part in a swarm, and serves the programs of this machine
 ///
-/// The first peer founds a swarm (--found), the others join it (--join, or --mdns). One that has been in a
-/// swarm before goes on with that. Without a swarm key it listens on loopback only, where all who can
-/// reach it are on this machine anyway. On SIGTERM or SIGINT it leaves the swarm in order, which may take
-/// five seconds; a second signal ends it at once. All settings may also be given under `[node]` in the
-/// configuration file, and those with an `env` below in the environment.
+/// Hosts that begin a swarm together are all started alike: --expect says how many they are, --join where
+/// they are (a host's own address may be among them), and nothing is granted before all of them have been in. Later
+/// hosts only join (--join, or --mdns). One that has been in a swarm before goes on with that. Without a swarm key it
+/// listens on loopback only, where all who can reach it are on this machine anyway. On SIGTERM or SIGINT it
+/// leaves the swarm in order, which may take five seconds; a second signal ends it at once. All settings may
+/// also be given under `[node]` in the configuration file, and those with an `env` below in the environment.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Node {
@@ -40,9 +42,16 @@ pub(crate) struct Node {
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_JOIN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     join: Vec<String>,
-    /// Be the first of a new swarm; with data of an old one, go on with that
-    #[arg(long, conflicts_with_all = ["join", "client_only"])]
+    /// So many hosts begin the swarm together, all told the same; where there is one already, join it
+    #[arg(long, value_name = "N", env = "SIGMALOCK_EXPECT", conflicts_with = "client_only")]
+    #[arg(hide_env_values = true, value_parser = args::host_count)]
+    expect: Option<u16>,
+    /// Be the first of a new swarm, alone; with data of an old one, go on with that
+    #[arg(long, conflicts_with_all = ["join", "expect", "client_only"])]
     found: bool,
+    /// Do not ask whether there is a swarm with this key already, before founding one alone
+    #[arg(long)]
+    yes: bool,
     /// Where to listen for peers [default: /ip4/0.0.0.0/tcp/7421; without a key /ip4/127.0.0.1/tcp/0]
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_LISTEN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
@@ -107,9 +116,9 @@ pub(crate) struct Node {
 }
 
 const EXAMPLES: &str = "  \
-  sigmalock node --found --ephemeral
-  sigmalock node --found --swarm-key swarm.key --data /var/lib/sigmalock
-  sigmalock node --swarm-key swarm.key --join 192.0.2.7:7421";
+  sigmalock node --swarm-key swarm.key --expect 3 --join 192.0.2.7:7421,192.0.2.8:7421,192.0.2.9:7421
+  sigmalock node --swarm-key swarm.key --join 192.0.2.7:7421,192.0.2.8:7421
+  sigmalock node --found --ephemeral";
 
 /// How long the user's own peer stays when nobody needs it.
 const USER_IDLE: Duration = Duration::from_secs(5 * 60);
@@ -180,6 +189,7 @@ fn multiaddress(text: &str) -> Result<String, String> {
 impl Node {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let config = self.peer_config()?;
+        self.ask_before_founding(&config)?;
         self.begin_to_log();
         super::block_on(self.serve(config))
     }
@@ -205,11 +215,11 @@ impl Node {
         })?;
         let handle = peer.handle();
         let server = self.server(handle.clone()).await?;
-        let can_grant = self.announce(&peer, &server, data, keyed).await?;
+        let told = self.announce(&peer, &server, data, keyed).await?;
         let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
         tokio::select! {
             failure = peer.failed() => return Err(failure.into()),
-            () = voice::tell(&handle, can_grant) => {}
+            () = voice::tell(&handle, &told) => {}
             _ = signals.next() => {}
             () = idle_for(&server, idle) => complain(format_args!("sigmalock: idle, so this peer leaves")),
         }
@@ -239,8 +249,7 @@ impl Node {
             listen: parsed("--listen", listen)?,
             join: parsed("--join", &self.join)?,
             membership: self.membership,
-            // The user's own peer begins a swarm of this machine, unless it was told of another.
-            founds: self.found || (self.user && self.join.is_empty() && !self.mdns),
+            beginning: self.beginning()?,
             dead_after: self.dead_after.unwrap_or(DEAD_AFTER),
             data: if self.ephemeral { None } else { Some(self.data_dir()?) },
             swarm_key,
@@ -267,6 +276,9 @@ impl Node {
             )),
             Membership::Open if self.dead_after.is_some() => Err(Failure::usage(
                 "--dead-after is for --membership agreed: with open membership nobody is voted out",
+            )),
+            Membership::Open if self.expect.is_some() => Err(Failure::usage(
+                "--expect is for --membership agreed: with open membership nobody makes a swarm, it is whom one sees",
             )),
             _ => Ok(()),
         }

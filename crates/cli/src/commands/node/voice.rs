@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use sigmalock_api::server::Server;
+use sigmalock_core::Standing;
 use sigmalock_node::report::StatusReport;
 use sigmalock_node::{Handle, Node as Peer};
 use tokio::time::sleep;
@@ -29,10 +30,10 @@ fn line(words: impl std::fmt::Display) {
 }
 
 impl Node {
-    /// Says who and where this peer is; returns whether it has said that it can grant locks.
+    /// Says who and where this peer is; returns the status that it has told of.
     pub(super) async fn announce(
         &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
-    ) -> anyhow::Result<bool> {
+    ) -> anyhow::Result<StatusReport> {
         let handle = peer.handle();
         let status = async {
             loop {
@@ -59,18 +60,18 @@ impl Node {
             Some(dir) => line(format_args!("keeping votes in {}", dir.display())),
             None => line("keeping nothing (ephemeral)"),
         }
-        line(self.beginning(peer.resumes(), &status));
+        line(self.how_it_begins(peer.resumes(), &status));
         if status.n > 0 {
             line(format_args!("a lock is held by {} of {} votes", status.m, status.n));
         }
         if !keyed {
             line("no swarm key: listening on loopback only");
         }
-        Ok(status.can_grant)
+        Ok(status)
     }
 
     /// How it comes to be in a swarm, in words.
-    fn beginning(&self, resumes: bool, status: &StatusReport) -> String {
+    fn how_it_begins(&self, resumes: bool, status: &StatusReport) -> String {
         let Some(view) = &status.view else { return "membership is open".to_owned() };
         let members = words::count(view.members.len() as u64, "member");
         match (resumes, view.number) {
@@ -82,17 +83,37 @@ impl Node {
                 "this peer has lived before, so no swarm is founded".to_owned()
             }
             (_, 0) if self.client_only => "using the swarm of those it reaches".to_owned(),
+            (_, 0) if matches!(view.standing, Standing::Founding { .. }) => {
+                status.why_not.clone().unwrap_or_default()
+            }
             (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
-            (false, 1..) => "founded a swarm".to_owned(),
+            (false, 1..) if self.found || self.user => "founded a swarm".to_owned(),
+            (false, 1..) => format!("in a swarm (view {}, {members})", view.number),
         }
     }
 }
 
-/// Says whenever this peer begins or ceases to be able to grant locks. Ends with the peer.
-pub(super) async fn tell(handle: &Handle, can_grant: bool) {
-    let mut said = can_grant.then_some(true);
+/// How many of the hosts that begin the swarm together are here, if it has not begun.
+fn founders_here(status: &StatusReport) -> Option<u16> {
+    match status.view.as_ref()?.standing {
+        Standing::Founding { here, .. } => Some(here),
+        _ => None,
+    }
+}
+
+/// Says whenever this peer begins or ceases to be able to grant locks, and before that, when those come with whom it
+/// is to begin a swarm. Ends with the peer.
+pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
+    let mut said = told.can_grant.then_some(true);
     let mut could = Instant::now();
+    let mut founders = founders_here(told);
     while let Some(status) = handle.status().await {
+        if let Some(here) = founders_here(&status) {
+            if founders.replace(here) != Some(here) {
+                line(status.why_not.as_deref().unwrap_or_default());
+            }
+            said = Some(false);
+        }
         match &status.why_not {
             None => {
                 could = Instant::now();

@@ -1,5 +1,7 @@
 //! Peers find each other, and lose each other.
 
+use std::net::TcpListener;
+
 use super::*;
 use crate::wire::{Frames, Kind};
 
@@ -22,6 +24,33 @@ async fn an_address_without_the_name_of_its_peer_is_joined_too() {
     let mut a = Peer::start(&config(vec![])).await;
     let mut b = Peer::start(&config(vec![a.me.addresses[0].clone()])).await;
     assert!(b.until_up(1, ms(1_000)).await && a.until_up(1, ms(1_000)).await);
+}
+
+/// All hosts of a swarm may be told the same, and so each is told its own address, too.
+#[tokio::test]
+async fn peers_that_are_told_to_join_all_and_so_themselves_meet_and_nobody_complains() {
+    let ports: Vec<u16> = [(); 3].map(|()| free_port()).into();
+    let address = |port: &u16| format!("/ip4/127.0.0.1/tcp/{port}").parse::<Multiaddr>().unwrap();
+    let all: Vec<Multiaddr> = ports.iter().map(address).collect();
+    let mut peers = Vec::new();
+    for own in &all {
+        let config = Config { listen: vec![own.clone()], ..config(all.clone()) };
+        peers.push(Peer::start(&config).await);
+    }
+    for peer in &mut peers {
+        assert!(peer.until_up(2, ms(3_000)).await, "only {}", peer.up.len());
+    }
+    for peer in &mut peers {
+        peer.idle(ms(300)).await;
+        assert_eq!((peer.up.len(), &peer.down), (2, &vec![]));
+        assert_eq!(peer.describe().await.refusals, [""; 0]);
+        assert!(peer.up.iter().all(|(_, other, _)| other.network != peer.me.network));
+    }
+}
+
+/// One that nobody has at the moment.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[tokio::test]
