@@ -36,6 +36,18 @@ pub enum IdentityError {
          begin as a new peer"
     )]
     Damaged(PathBuf),
+    /// There is none, where there must have been one.
+    #[error(
+        "{0} is missing, and other files of its peer are there: restore it, or move the whole data \
+         directory away to begin as a new peer"
+    )]
+    Missing(PathBuf),
+}
+
+impl IdentityError {
+    pub(crate) fn missing(dir: &Path) -> Self {
+        Self::Missing(dir.join(FILE))
+    }
 }
 
 impl Identity {
@@ -166,6 +178,24 @@ pub(crate) mod tests {
         assert_eq!(first.network_id(), again.network_id());
         let mode = fs::metadata(folder.0.join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn with_any_bit_flipped_or_cut_short_it_is_damaged_and_never_another_one() {
+        let folder = Folder::new();
+        Identity::load_or_create(&folder.0).unwrap();
+        let path = folder.0.join(FILE);
+        let whole = fs::read(&path).unwrap();
+        let flipped = (0..whole.len() * 8).map(|bit| {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            bytes
+        });
+        for bytes in flipped.chain((0..whole.len()).map(|cut| whole[..cut].to_vec())) {
+            fs::write(&path, &bytes).unwrap();
+            let outcome = Identity::load_or_create(&folder.0);
+            assert!(matches!(outcome, Err(IdentityError::Damaged(_))), "{bytes:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A whole peer: identity, store, transport and driver, put together and taken apart.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
@@ -19,7 +19,7 @@ use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
-use crate::store::{Charter, OpenError, Records, Store};
+use crate::store::{Charter, Memory, OpenError, Records, Store};
 use crate::transport::{self, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
@@ -209,9 +209,27 @@ fn begins_somehow(config: &Config) -> Result<(), StartError> {
 struct Past {
     identity: Identity,
     store: Option<Store>,
-    records: Option<Records>,
+    memory: Memory,
     /// Whether there was one.
     lived: bool,
+}
+
+impl Past {
+    /// Why it remembers nothing, in words, if that is so.
+    fn loss(&self) -> Option<String> {
+        match &self.memory {
+            Memory::Lost(why) => Some(why.clone()),
+            Memory::First | Memory::Kept { .. } => None,
+        }
+    }
+
+    /// How many records were ever written to its data directory.
+    const fn writes(&self) -> u64 {
+        match self.memory {
+            Memory::Kept { writes, .. } => writes,
+            Memory::First | Memory::Lost(_) => 0,
+        }
+    }
 }
 
 /// Which swarm this peer belongs to, as far as it knew.
@@ -225,13 +243,19 @@ fn origin(config: &Config) -> Arc<Origin> {
 /// Who this peer is, and what it remembers.
 fn recall(config: &Config) -> Result<Past, StartError> {
     let lived = config.data.as_deref().is_some_and(Identity::exists);
+    if let Some(dir) = config.data.as_deref().filter(|_| !lived)
+        && (Store::exists(dir) || Origin::exists(dir))
+    {
+        // Another identity could do nothing with them, and is not to be taken for the one that is lost.
+        return Err(IdentityError::missing(dir).into());
+    }
     if config.membership == Membership::Agreed && !lived {
         // Before anything is written: who is told better next time is not to be taken for old.
         begins_somehow(config)?;
     }
     let Some(dir) = &config.data else {
         let identity = Identity::ephemeral();
-        return Ok(Past { identity, store: None, records: None, lived });
+        return Ok(Past { identity, store: None, memory: Memory::First, lived });
     };
     let directory = |cause| StartError::Directory { path: dir.clone(), cause };
     std::fs::create_dir_all(dir).map_err(directory)?;
@@ -241,28 +265,33 @@ fn recall(config: &Config) -> Result<Past, StartError> {
         Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
         Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
     };
-    let (store, records) = Store::open(dir, &charter)?;
-    Ok(Past { identity, store: Some(store), records, lived })
+    let (store, memory) = Store::open(dir, &charter, lived)?;
+    if let Memory::Lost(why) = &memory {
+        tracing::warn!("this peer has lost its memory: {why}");
+    }
+    Ok(Past { identity, store: Some(store), memory, lived })
 }
 
 /// What a protocol is to remember of a former life.
 fn birth<P: Driven>(config: &Config, past: &Past) -> Result<Birth<P>, StartError> {
-    Ok(match (&config.data, &past.records) {
-        (Some(dir), Some(records)) => Birth::Recovered(understand::<P>(dir, records)?),
-        // An identity that has lived before may have made promises that are lost with its store.
-        _ if past.lived => Birth::Amnesiac,
-        _ => Birth::First,
+    Ok(match &past.memory {
+        Memory::First => Birth::First,
+        Memory::Kept { records, .. } => match understand::<P>(records) {
+            Some(records) => Birth::Recovered(records),
+            None => return Err(StartError::Record(config.data.clone().unwrap_or_default())),
+        },
+        // It may have made promises.
+        Memory::Lost(_) => Birth::Amnesiac,
     })
 }
 
 type Understood<P> = Vec<(<P as Protocol>::DurableKey, <P as Protocol>::Durable)>;
 
-fn understand<P: Driven>(dir: &Path, records: &Records) -> Result<Understood<P>, StartError> {
+fn understand<P: Driven>(records: &Records) -> Option<Understood<P>> {
     let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
         Some((postcard::from_bytes(key).ok()?, postcard::from_bytes(value).ok()?))
     };
-    let understood: Option<Vec<_>> = records.iter().map(decode).collect();
-    understood.ok_or_else(|| StartError::Record(dir.into()))
+    records.iter().map(decode).collect()
 }
 
 /// The parts of a driver.
@@ -300,6 +329,8 @@ impl Assembly<'_> {
             placement,
             incarnation,
             birth: birth(config, &past)?,
+            loss: past.loss(),
+            writes: past.writes(),
             seed: getrandom::u64().map_err(StartError::Random)?,
             store: past.store,
             votes: (config.quorum.n(), config.quorum.m()),

@@ -28,6 +28,11 @@ impl Origin {
         Self { number: AtomicU64::new(number.unwrap_or(0)), dir: dir.map(Into::into) }
     }
 
+    /// Whether a data directory has been in a swarm.
+    pub(crate) fn exists(dir: &Path) -> bool {
+        dir.join(FILE).exists()
+    }
+
     /// Where it belongs; 0: nowhere yet.
     #[must_use]
     pub fn get(&self) -> u64 {

@@ -293,6 +293,8 @@ pub struct CounterReport {
     pub bytes_out: u64,
     /// Transactions on disk.
     pub commits: u64,
+    /// Records ever written to the data directory, in this life and before.
+    pub records_ever: u64,
     /// Messages sent to other peers, by kind.
     pub sent: Vec<(String, u64)>,
     /// Messages received from other peers, by kind.

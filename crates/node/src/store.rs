@@ -3,10 +3,16 @@
 //! A thread of its own takes whole batches of records, writes each to the journal and says when it is on
 //! disk. A crash in the middle of one leaves the state before it. When the journal is full, what it says
 //! goes to the database in one transaction, and the journal begins anew.
+//!
+//! Whoever opens it gets back all that anybody ever heard of, or is told that it is lost: a disk may lose
+//! what was written, but not unnoticed.
 
 mod charter;
+mod database;
 mod disk;
+mod entry;
 mod journal;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +23,12 @@ use tokio::sync::mpsc;
 
 pub(crate) use charter::Charter;
 use disk::Disk;
+
+/// The names of the files in the data directory.
+const DATABASE: &str = "votes.redb";
+const JOURNAL: &str = "votes.journal";
+/// How long the journal is.
+const JOURNAL_LEN: usize = 2 << 20;
 
 /// Why the store cannot be opened. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +58,9 @@ impl OpenError {
     fn broken(dir: &Path, reason: &dyn std::fmt::Display) -> Self {
         Self::Broken { path: dir.display().to_string(), reason: reason.to_string() }
     }
+    fn foreign(dir: &Path, reason: String) -> Self {
+        Self::Foreign { path: dir.display().to_string(), reason }
+    }
 }
 
 /// A write failed. Nobody may count on anything from here on.
@@ -56,6 +71,23 @@ pub(crate) struct WriteError(pub(crate) String);
 /// The records of a store: keys and values as they were written.
 pub(crate) type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// What a store knows of former lives.
+#[derive(Debug)]
+pub(crate) enum Memory {
+    /// There was none.
+    First,
+    /// All that they wrote.
+    Kept {
+        /// The last word on each key.
+        records: Records,
+        /// How many records were ever written to this directory, also those that have been overwritten
+        /// since: it grows with every batch, and is as durable.
+        writes: u64,
+    },
+    /// What they wrote is lost, or some of it: why, in words.
+    Lost(String),
+}
+
 /// An open store.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -64,17 +96,24 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the store of a directory, and says what is in it; `None` if it was not there before.
+    /// Opens the store of a directory, and says what is in it. `lived`: there was a life before this one, so
+    /// that files that are not there are missing. What is left of a damaged store is moved aside, and the
+    /// store begun anew.
     pub(crate) fn open(
-        dir: &Path, charter: &Charter,
-    ) -> Result<(Self, Option<Records>), OpenError> {
-        let (mut disk, records) = Disk::open(dir, charter)?;
+        dir: &Path, charter: &Charter, lived: bool,
+    ) -> Result<(Self, Memory), OpenError> {
+        let (mut disk, memory) = Disk::open(dir, charter, lived, JOURNAL_LEN)?;
         let store = Self::run(move |batch| match batch {
             Some(batch) => disk.write(&batch),
             None => disk.tidy(),
         });
         let store = store.map_err(|error| OpenError::broken(dir, &error))?;
-        Ok((store, records))
+        Ok((store, memory))
+    }
+
+    /// Whether there is anything of one in a directory.
+    pub(crate) fn exists(dir: &Path) -> bool {
+        [DATABASE, JOURNAL].iter().any(|file| dir.join(file).exists())
     }
 
     /// `write` gets every batch, and at the end nothing.
@@ -129,6 +168,11 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// How many records were pushed.
+    fn len(&self) -> usize {
+        self.ends.len()
     }
 
     /// Adds a record.

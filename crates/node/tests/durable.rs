@@ -95,6 +95,7 @@ fn comes_back(kind: Membership) {
     run(async {
         let began = Instant::now();
         let node = start(durable(&folder.0, kind)).await;
+        assert_eq!(node.handle().status().await.unwrap().advice, [""; 0], "nothing was lost");
         let mut session = node.handle().open_session("next".into()).unwrap();
         session.acquire(1, short("/held", Patience::Try)).unwrap();
         assert_eq!(answer(&mut session).await, (1, LockReply::Busy), "its vote is out");
@@ -149,6 +150,64 @@ fn a_peer_whose_store_is_gone_votes_only_when_its_forgotten_votes_have_run_out()
         granted(&mut session, 1).await;
         assert!(began.elapsed() >= Duration::from_secs(3));
         assert!(node.handle().status().await.unwrap().can_grant);
+    });
+}
+
+/// Alone, and with agreed membership, it cannot get over that; with open membership it can.
+#[test]
+fn a_peer_whose_disk_was_damaged_says_so_and_votes_for_nobody() {
+    for kind in KINDS {
+        let folder = Folder::new();
+        let (held, _) = life(&folder.0, kind, 10);
+        // The first entry, so that all that follows is lost with it.
+        let journal = folder.0.join("votes.journal");
+        let mut bytes = std::fs::read(&journal).unwrap();
+        bytes[4_096 + 50] ^= 1;
+        std::fs::write(&journal, bytes).unwrap();
+        run(async {
+            let config = || Config { lease_max: TTL * 2, ..durable(&folder.0, kind) };
+            // The settings are looked at first, and those of its life were others.
+            let refused = Node::start(config()).await.err().unwrap();
+            assert!(refused.to_string().contains("longest lease"), "{refused}");
+            let node = start(durable(&folder.0, kind)).await;
+            let status = node.handle().status().await.unwrap();
+            assert!(!status.can_grant && status.why_not.unwrap().contains("lost its memory"));
+            let [advice] = status.advice.as_slice() else { panic!("{:?}", status.advice) };
+            assert!(advice.contains("lost its memory when it started: votes.journal has 0 of"));
+            assert!(folder.0.join("votes.journal.damaged").exists());
+            let mut session = node.handle().open_session("next".into()).unwrap();
+            let patience = Patience::For(Span::from_secs(4));
+            session.acquire(1, short("/held", patience)).unwrap();
+            assert_eq!(answer(&mut session).await, (1, LockReply::TimedOut));
+            if kind == Membership::Open {
+                session.acquire(2, short("/held", Patience::Forever)).unwrap();
+                assert!(granted(&mut session, 2).await > held);
+            }
+        });
+    }
+}
+
+#[test]
+fn without_its_identity_or_with_a_damaged_one_a_directory_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    run(async {
+        let config = || durable(&folder.0, Membership::Agreed);
+        start(config()).await.leave().await.unwrap();
+        let identity = folder.0.join("identity");
+        let bytes = std::fs::read(&identity).unwrap();
+        std::fs::remove_file(&identity).unwrap();
+        for file in ["", "votes.redb", "votes.journal"] {
+            let _ = std::fs::remove_file(folder.0.join(file));
+            let refused = Node::start(config()).await.err().unwrap();
+            assert!(refused.to_string().contains("identity is missing"), "{refused}");
+            assert!(!identity.exists());
+        }
+        std::fs::write(&identity, &bytes[1..]).unwrap();
+        let refused = Node::start(config()).await.err().unwrap();
+        assert!(refused.to_string().contains("identity is damaged"), "{refused}");
+        std::fs::write(&identity, bytes).unwrap();
+        let node = start(config()).await;
+        assert!(!node.handle().status().await.unwrap().can_grant, "its votes are gone");
     });
 }
 

@@ -11,6 +11,8 @@ use crate::history::TrueTime;
 pub enum Memory {
     /// Its disk.
     Disk,
+    /// The copy of its disk that was put on the shelf; its disk takes the place of the copy.
+    Shelf,
     /// Nothing.
     None,
 }
@@ -51,6 +53,8 @@ pub enum Fault {
         /// With what.
         memory: Memory,
     },
+    /// The disk of a peer is copied, and the copy put on a shelf: a backup, or another machine's directory.
+    Shelve(PeerId),
     /// A host that has never been here joins an open world.
     Join(PeerId),
     /// A host leaves an open world for good, after it has handed over what it hosts.
@@ -95,6 +99,8 @@ impl Fault {
             Self::Tear(_) => "torn crash",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
+            Self::Restart { memory: Memory::Shelf, .. } => "restart with an old disk",
+            Self::Shelve(_) => "copy of a disk",
             Self::Join(_) => "join",
             Self::Leave(_) => "leave",
             Self::Destroy(_) => "destruction",
@@ -114,6 +120,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Crash(peer)
             | Self::Tear(peer)
+            | Self::Shelve(peer)
             | Self::Join(peer)
             | Self::Leave(peer)
             | Self::Destroy(peer)

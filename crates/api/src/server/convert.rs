@@ -117,6 +117,8 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         Standing::Outside => "outside",
         Standing::Founding { .. } => "founding",
         Standing::Lost => "lost",
+        Standing::OldDisk => "old-disk",
+        Standing::Unvouched => "unvouched",
         Standing::Learning { .. } => "learning",
         Standing::Minority { .. } => "minority",
         Standing::Voting => "voting",
@@ -174,6 +176,7 @@ fn counters(report: CounterReport) -> Vec<v1::Counter> {
         ("writes_out", report.writes_out),
         ("bytes_out", report.bytes_out),
         ("commits", report.commits),
+        ("records_ever", report.records_ever),
     ];
     let kinds = [("sent", report.sent), ("received", report.received), ("note", report.notes)];
     let kinds = kinds.into_iter().flat_map(|(prefix, counts)| {

@@ -54,6 +54,8 @@ fn members(status: &PeerStatus) -> String {
         "client" => "this peer is a client",
         "outside" => "this peer is not one",
         "lost" => "this peer has lost its memory",
+        "old-disk" => "the disk of this peer is an old one",
+        "unvouched" => "this peer has just come back",
         "learning" => "this one learning",
         "minority" => "this one in a minority",
         _ => "this one voting",

@@ -7,6 +7,7 @@ mod agreed;
 mod contenders;
 mod crowds;
 mod deaths;
+mod disks;
 mod fleet;
 mod foundings;
 mod growth;

@@ -9,12 +9,14 @@ use crate::clock;
 #[derive(Debug)]
 pub(crate) struct Around {
     pub(crate) placement: Placement,
+    /// Records ever written to the store.
+    pub(crate) written: u64,
     random: u64,
 }
 
 impl Around {
     pub(crate) const fn new(placement: Placement, seed: u64) -> Self {
-        Self { placement, random: seed }
+        Self { placement, written: 0, random: seed }
     }
 }
 
@@ -46,6 +48,9 @@ impl Surroundings for Around {
         &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         self.placement.unsure_until(asked_by, handed_over)
+    }
+    fn written(&self) -> u64 {
+        self.written
     }
     fn may_vote(&self) -> bool {
         self.placement.may_vote()

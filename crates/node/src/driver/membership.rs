@@ -26,6 +26,8 @@ pub(crate) struct Outlook {
     view: u64,
     /// Members that this peer has met, so that people can tell who is missing.
     met: BTreeMap<PeerId, PeerInfo>,
+    /// Peers with old disks that were spoken of.
+    outdated: Vec<PeerId>,
     /// Where this peer was told to look for others, in words.
     looks_at: String,
     /// Which swarm this peer says that it belongs to.
@@ -33,20 +35,31 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    pub(crate) const fn new(looks_at: String, origin: Arc<Origin>) -> Self {
-        Self { looked: LocalTime::MIN, view: 0, met: BTreeMap::new(), looks_at, origin }
+    pub(crate) fn new(looks_at: String, origin: Arc<Origin>) -> Self {
+        let (met, outdated) = (BTreeMap::new(), Vec::new());
+        Self { looked: LocalTime::MIN, view: 0, met, outdated, looks_at, origin }
     }
 }
 
 /// What whoever runs such a swarm should know.
-pub(super) fn advice(view: &ViewReport) -> Vec<String> {
+fn advice(view: &ViewReport) -> Vec<String> {
     let two = (view.members.len() == 2)
         .then(|| "two peers cannot survive the crash of one: start a third".to_owned());
     let strangers = (!view.strangers.is_empty()).then(|| {
         let strangers = named(&view.strangers);
         format!("of another swarm, founded elsewhere, and of no use here: {strangers}")
     });
-    two.into_iter().chain(strangers).collect()
+    two.into_iter().chain(strangers).chain(outdated(view)).collect()
+}
+
+fn outdated(view: &ViewReport) -> Option<String> {
+    (!view.outdated.is_empty()).then(|| {
+        let outdated = named(&view.outdated);
+        format!(
+            "came back with an old disk, and is taken for one that lost its memory: {outdated}; was a backup put \
+             back, or does another peer run with a copy of its data directory?"
+        )
+    })
 }
 
 impl<P: Driven> Driver<P> {
@@ -91,7 +104,19 @@ impl<P: Driven> Driver<P> {
             for advice in advice(&view).iter().filter(|_| is_in(self.me.peer)) {
                 tracing::warn!("{advice}");
             }
+        } else if view.outdated.iter().any(|peer| !self.outlook.outdated.contains(peer)) {
+            outdated(&view).iter().for_each(|words| tracing::warn!("{words}"));
         }
+        self.outlook.outdated = view.outdated;
+    }
+
+    /// What whoever runs this peer should know, also of its disk.
+    pub(super) fn advice(&self, view: Option<&ViewReport>) -> Vec<String> {
+        let loss = self
+            .loss
+            .as_ref()
+            .map(|why| format!("this peer had lost its memory when it started: {why}"));
+        loss.into_iter().chain(view.into_iter().flat_map(advice)).collect()
     }
 
     /// Has the handshakes to come say what the views do.
@@ -201,6 +226,17 @@ impl<P: Driven> Driver<P> {
             Standing::Outside => Some(self.why_outside(view)),
             Standing::Founding { here, expected } => Some(self.why_founding(here, expected)),
             Standing::Lost => Some(self.why_lost(view)),
+            Standing::OldDisk => Some(
+                "the disk of this peer is an old one: others remember more of it than it does itself. An old \
+                 backup was put back, or another peer has run with a copy of its data directory. It votes for \
+                 nobody until the members have removed it and added it again"
+                    .into(),
+            ),
+            Standing::Unvouched => Some(
+                "this peer has just come back: it votes when another member has confirmed that its disk is the \
+                 newest"
+                    .into(),
+            ),
             Standing::Learning { for_at_most } => Some(format!(
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in \
                  {for_at_most}"

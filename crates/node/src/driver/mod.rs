@@ -111,6 +111,10 @@ pub(crate) struct Setup<P: Protocol> {
     pub(crate) placement: Placement,
     pub(crate) incarnation: Incarnation,
     pub(crate) birth: Birth<P>,
+    /// If its memory is lost, why, in words.
+    pub(crate) loss: Option<String>,
+    /// How many records its former lives wrote to its data directory.
+    pub(crate) writes: u64,
     pub(crate) seed: u64,
     pub(crate) store: Option<Store>,
     /// With open membership: replicas of a name, and votes that hold it.
@@ -140,6 +144,8 @@ pub(crate) struct Driver<P: Protocol> {
     ticked: LocalTime,
     /// Until then this peer votes for nobody, because it has lost its memory.
     abstains_until: LocalTime,
+    /// Why it has, in words.
+    loss: Option<String>,
     calls: Calls,
     /// Calls of operators, and who asked.
     errands: BTreeMap<CallId, Errand>,
@@ -181,13 +187,14 @@ impl<P: Driven> Driver<P> {
             born: now,
             ticked: now,
             abstains_until: if amnesiac { now + setup.lease_max } else { LocalTime::MIN },
+            loss: setup.loss,
             calls: Calls::default(),
             errands: BTreeMap::new(),
             queries: BTreeMap::new(),
             last_query: 0,
             lookups: LookUps::new(setup.mesh_max),
             peers: Peers::default(),
-            output: Output::new(setup.store),
+            output: Output::new(setup.store, setup.writes),
             counters: Counters::default(),
             overfull: Vec::new(),
             votes: setup.votes,
@@ -336,6 +343,7 @@ impl<P: Driven> Driver<P> {
     /// Gives the protocol an input, and does what it wants done.
     fn feed(&mut self, input: Input<P>) {
         self.counters.inputs += 1;
+        self.around.written = self.output.writes();
         let mut cx = Context::new(self.now, &mut self.around, &mut self.effects);
         self.protocol.handle(&mut cx, input);
         let mut effects = std::mem::take(&mut self.effects);

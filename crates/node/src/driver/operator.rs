@@ -4,7 +4,7 @@ use sigmalock_core::{CallId, Input, LockReply, LockRequest, Name, PeerId, Refusa
 use tokio::sync::oneshot;
 
 use super::output::Seen;
-use super::{Driven, Driver, membership};
+use super::{Driven, Driver};
 use crate::control::{
     Answer, LABEL_LEN_MAX, LocalAnswer, NAMES_PER_ANSWER_MAX, NAMES_SCANNED_MAX, NameEntry,
     NamesAnswer, QUERIES_MAX, Query, Question, Reply,
@@ -210,7 +210,7 @@ impl<P: Driven> Driver<P> {
             role: self.me.role,
             can_grant: why_not.is_none(),
             why_not,
-            advice: view.as_ref().map(membership::advice).unwrap_or_default(),
+            advice: self.advice(view.as_ref()),
             view,
             peers_up: self.peers.len() + 1,
             hosts_up,
@@ -248,6 +248,7 @@ impl<P: Driven> Driver<P> {
             writes_out: c.letters,
             bytes_out: c.bytes_out,
             commits: c.commits,
+            records_ever: self.output.writes(),
             sent: c.sent.iter().map(owned).collect(),
             received: c.received.iter().map(owned).collect(),
             notes: c.notes.iter().map(owned).collect(),

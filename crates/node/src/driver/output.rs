@@ -40,6 +40,8 @@ pub(crate) enum Seen {
 #[derive(Debug)]
 pub(crate) struct Output {
     store: Option<Store>,
+    /// Records ever written to it, in this life and before, and those about to be.
+    writes: u64,
     /// Records for the next write, and since when there are any.
     gathering: Batch,
     gathering_since: LocalTime,
@@ -56,13 +58,18 @@ struct Held {
 
 impl Output {
     /// Without a store nothing is kept, and nothing waits.
-    pub(crate) fn new(store: Option<Store>) -> Self {
+    pub(crate) fn new(store: Option<Store>, writes: u64) -> Self {
         let (gathering, gathering_since) = (Batch::default(), LocalTime::MIN);
-        Self { store, gathering, gathering_since, seen: Vec::new(), committing: None }
+        Self { store, writes, gathering, gathering_since, seen: Vec::new(), committing: None }
     }
 
     pub(crate) fn is_durable(&self) -> bool {
         self.store.is_some()
+    }
+
+    /// How many records were ever written, those included that are about to be.
+    pub(crate) const fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// Whether everything has been written and seen.
@@ -85,6 +92,7 @@ impl Output {
             self.let_go(world);
             self.gathering_since = world.now;
         }
+        self.writes += 1;
         self.gathering.push(key, value)
     }
 

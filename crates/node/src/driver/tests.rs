@@ -135,6 +135,8 @@ impl Stage {
             placement: Placement::new(ME, Key([1; 32]), true, lease_max, Span::from_secs(1)),
             incarnation: Incarnation(1),
             birth: Birth::First,
+            loss: None,
+            writes: 0,
             seed: 1,
             store,
             votes: (3, 2),

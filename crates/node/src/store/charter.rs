@@ -7,7 +7,12 @@ use sigmalock_protocols::parts::Quorum;
 use crate::config::Membership;
 
 /// The version of what is in the directory.
-const FORMAT: u16 = 3;
+pub(super) const FORMAT: u16 = 4;
+
+/// Why a directory of that version cannot be used.
+pub(super) fn other_format(format: u16) -> String {
+    format!("it was written with format {format}, and this peer is to run with {FORMAT}")
+}
 
 /// What a data directory belongs to. Votes given under one charter mean nothing under another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +47,7 @@ impl Charter {
         let differ = |what, has: &dyn core::fmt::Display, wants: &dyn core::fmt::Display| {
             Some(format!("it was written with {what} {has}, and this peer is to run with {wants}"))
         };
-        if self.format != wanted.format {
-            differ("format", &self.format, &wanted.format)
-        } else if self.membership != wanted.membership {
+        if self.membership != wanted.membership {
             let (has, wants) = (&self.membership, &wanted.membership);
             Some(format!(
                 "it belongs to a swarm with {has} membership, and this peer is to run with {wants}; a \

@@ -1,81 +1,82 @@
 //! The two files: a database, and the journal of what is not in it yet.
+//!
+//! ```text
+//!   votes.redb      id, generation g, link ──────────┐
+//!   votes.journal   id, generation g, begin ◄────────┘   what has happened since
+//!                   id, generation g − 1, end ◄──────┘   or, after a crash, what the database has taken in
+//! ```
+//!
+//! Each knows the other by these, so that neither is taken together with one of another directory or of
+//! another moment. What cannot be seen: both of the same older moment, and a journal alone that is older
+//! than itself but not than the database. Whoever starts has the database written, so such a journal was
+//! copied during the very same life.
 
-use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-
+use super::database::{ByKey, Changes, State, Votes};
 use super::journal::Journal;
-use super::{Batch, Charter, OpenError, Records, WriteError};
+use super::trouble::Trouble;
+use super::{Batch, Charter, DATABASE, JOURNAL, Memory, OpenError, WriteError};
 
-/// The names of the files in the data directory.
-pub(super) const DATABASE: &str = "votes.redb";
-pub(super) const JOURNAL: &str = "votes.journal";
-
-/// What redb may keep in memory: the hot end of a few ten thousand replicas.
-const CACHE_BYTES: usize = 8 << 20;
-
-const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
-const DURABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("durable");
-const CHARTER: &str = "charter";
-/// The generation of the journal that holds what happened since.
-const GENERATION: &str = "generation";
+/// What damaged files are called from then on. Those of the time before are overwritten.
+const ASIDE: &str = "damaged";
 
 /// An open store.
 #[derive(Debug)]
 pub(super) struct Disk {
-    database: Database,
+    votes: Votes,
     journal: Journal,
-    generation: u64,
+    /// Records ever written.
+    writes: u64,
     /// What the journal says: the last word on each key.
-    unsaved: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    unsaved: Changes,
+    /// Locked for as long as the directory is in use, whatever becomes of the files.
+    _dir: File,
 }
 
 impl Disk {
-    /// Opens the files of a directory, and says what is in them; `None` if they were not there before.
+    /// Opens the files of a directory, and says what is in them. `lived`: there was a life before this one,
+    /// so that files that are not there are missing.
     pub(super) fn open(
-        dir: &Path, charter: &Charter,
-    ) -> Result<(Self, Option<Records>), OpenError> {
+        dir: &Path, charter: &Charter, lived: bool, journal_len: usize,
+    ) -> Result<(Self, Memory), OpenError> {
         let broken = |error: &dyn std::fmt::Display| OpenError::broken(dir, error);
-        let foreign = |reason| OpenError::Foreign { path: dir.display().to_string(), reason };
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(dir.join(DATABASE));
-        let database = database.map_err(|error| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => OpenError::InUse(dir.display().to_string()),
-            redb::DatabaseError::UpgradeRequired(_) => {
-                foreign("its file is of another version of the database".into())
-            }
-            other => broken(&other),
-        })?;
-        let path = dir.join(JOURNAL);
-        let Some(found) = read(&database).map_err(|error| broken(&error))? else {
-            // First the journal: a database that knows of one has one.
-            let journal = Journal::create(&path, 0).map_err(|error| broken(&error))?;
-            establish(&database, charter).map_err(|error| broken(&error))?;
-            let unsaved = BTreeMap::new();
-            return Ok((Self { database, journal, generation: 0, unsaved }, None));
+        let lock = File::open(dir).map_err(|error| broken(&error))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(OpenError::InUse(dir.display().to_string()));
+        }
+        let exists = |file: &str| dir.join(file).try_exists().map_err(|error| broken(&error));
+        let (votes, journal) = (exists(DATABASE)?, exists(JOURNAL)?);
+        if !lived && !votes && !journal {
+            let disk = Self::begin(dir, charter, lock, journal_len, false);
+            return Ok((disk.map_err(|error| broken(&error))?, Memory::First));
+        }
+        let why = match Files::read(dir, charter, votes, journal_len) {
+            Ok(files) => return files.recall(lock).map_err(|error| broken(&error)),
+            Err(Trouble::Damaged(why)) => why,
+            Err(Trouble::InUse) => return Err(OpenError::InUse(dir.display().to_string())),
+            Err(Trouble::Foreign(reason)) => return Err(OpenError::foreign(dir, reason)),
+            Err(Trouble::Io(error)) => return Err(broken(&error)),
         };
-        let theirs: Charter = postcard::from_bytes(&found.charter)
-            .map_err(|_| broken(&"its charter cannot be understood"))?;
-        if let Some(reason) = theirs.objection(charter) {
-            return Err(foreign(reason));
-        }
-        let generation = found.generation.ok_or_else(|| broken(&"it lacks a generation"))?;
-        let (journal, batches) = Journal::open(&path, generation).map_err(|error| {
-            let missing = error.kind() == io::ErrorKind::NotFound;
-            if missing { broken(&format!("its {JOURNAL} is missing")) } else { broken(&error) }
-        })?;
-        let mut disk = Self { database, journal, generation, unsaved: BTreeMap::new() };
-        batches.iter().for_each(|batch| disk.remember(batch));
-        let mut records = found.records;
-        for (key, value) in &disk.unsaved {
-            match value {
-                Some(value) => records.insert(key.clone(), value.clone()),
-                None => records.remove(key),
-            };
-        }
-        disk.save().map_err(|error| broken(&error))?;
-        Ok((disk, Some(records.into_iter().collect())))
+        let aside = move_aside(dir).map_err(|error| broken(&error))?;
+        let disk = Self::begin(dir, charter, lock, journal_len, true);
+        Ok((disk.map_err(|error| broken(&error))?, Memory::Lost(format!("{why}{aside}"))))
+    }
+
+    /// Makes both files.
+    fn begin(
+        dir: &Path, charter: &Charter, dir_lock: File, journal_len: usize, after_loss: bool,
+    ) -> Result<Self, redb::Error> {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).map_err(io::Error::other)?;
+        // First the journal: a database that knows of one has one.
+        let journal = Journal::create(&dir.join(JOURNAL), journal_len, id)?;
+        let state = State::new(id, after_loss);
+        let votes = Votes::create(&dir.join(DATABASE), charter, state)?;
+        File::open(dir)?.sync_all()?;
+        Ok(Self { votes, journal, writes: 0, unsaved: Changes::new(), _dir: dir_lock })
     }
 
     /// Writes a batch, which is on disk when this returns.
@@ -87,79 +88,103 @@ impl Disk {
 
     /// Brings the database up to date.
     pub(super) fn tidy(&mut self) -> Result<(), WriteError> {
+        if self.unsaved.is_empty() {
+            return Ok(());
+        }
         self.save().map_err(|error| WriteError(error.to_string()))
     }
 
     fn remember(&mut self, batch: &Batch) {
+        self.writes += batch.len() as u64;
         for (key, value) in batch.records() {
             self.unsaved.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         }
     }
 
     fn save(&mut self) -> Result<(), redb::Error> {
-        if self.unsaved.is_empty() {
-            return Ok(());
-        }
-        let generation = self.generation + 1;
-        let transaction = self.database.begin_write()?;
-        {
-            let mut table = transaction.open_table(DURABLE)?;
-            for (key, value) in &self.unsaved {
-                match value {
-                    Some(value) => table.insert(key.as_slice(), value.as_slice())?,
-                    None => table.remove(key.as_slice())?,
-                };
-            }
-            transaction
-                .open_table(META)?
-                .insert(GENERATION, generation.to_le_bytes().as_slice())?;
-        }
-        transaction.commit()?;
-        self.journal.restart(generation);
-        self.generation = generation;
+        self.votes.save(&self.unsaved, self.journal.header().end, self.writes)?;
+        self.journal.restart(self.votes.state().generation)?;
         self.unsaved.clear();
         Ok(())
     }
 }
 
-/// What a database says.
-struct Found {
-    charter: Vec<u8>,
-    generation: Option<u64>,
-    records: BTreeMap<Vec<u8>, Vec<u8>>,
+/// Both files, each sound and of the other.
+struct Files {
+    votes: Votes,
+    records: ByKey,
+    journal: Journal,
+    /// What is not in the database yet.
+    batches: Vec<Batch>,
 }
 
-/// `None` if there is no charter in it.
-fn read(database: &Database) -> Result<Option<Found>, redb::Error> {
-    let transaction = database.begin_read()?;
-    let meta = match transaction.open_table(META) {
-        Ok(meta) => meta,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let Some(charter) = meta.get(CHARTER)?.map(|value| value.value().to_vec()) else {
-        return Ok(None);
-    };
-    let generation = meta.get(GENERATION)?;
-    let generation =
-        generation.and_then(|value| value.value().try_into().ok().map(u64::from_le_bytes));
-    let mut records = BTreeMap::new();
-    for record in transaction.open_table(DURABLE)?.iter()? {
-        let (key, value) = record?;
-        records.insert(key.value().to_vec(), value.value().to_vec());
+impl Files {
+    fn read(
+        dir: &Path, charter: &Charter, has_votes: bool, journal_len: usize,
+    ) -> Result<Self, Trouble> {
+        let damaged = |what: String| Err(Trouble::Damaged(what));
+        let journal = match Journal::open(&dir.join(JOURNAL), journal_len) {
+            // Whatever the library says of a database of another version.
+            Err(Trouble::Foreign(reason)) => return Err(Trouble::Foreign(reason)),
+            journal => journal,
+        };
+        if !has_votes {
+            return damaged(format!("{DATABASE} is missing"));
+        }
+        let (votes, records) = Votes::open(&dir.join(DATABASE), charter)?;
+        let (journal, batches) = journal?;
+        let (header, state) = (journal.header(), votes.state());
+        if header.id != state.id {
+            return damaged(format!("{JOURNAL} is not the one that belongs to {DATABASE}"));
+        }
+        let since = (header.generation, header.begin) == (state.generation, state.link);
+        let taken_in = (header.generation + 1, header.end) == (state.generation, state.link);
+        if !since && !taken_in {
+            return damaged(format!("{JOURNAL} and {DATABASE} are not of the same time"));
+        }
+        let batches = if since { batches } else { Vec::new() };
+        Ok(Self { votes, records, journal, batches })
     }
-    Ok(Some(Found { charter, generation, records }))
+
+    /// What they say, and the database up to date.
+    fn recall(self, dir_lock: File) -> Result<(Disk, Memory), redb::Error> {
+        let Self { votes, mut records, journal, batches } = self;
+        let State { writes, after_loss, .. } = *votes.state();
+        let mut disk = Disk { votes, journal, writes, unsaved: Changes::new(), _dir: dir_lock };
+        batches.iter().for_each(|batch| disk.remember(batch));
+        for (key, value) in &disk.unsaved {
+            match value {
+                Some(value) => records.insert(key.clone(), value.clone()),
+                None => records.remove(key),
+            };
+        }
+        // Also if there is nothing to save, and twice: one generation behind is what a crash explains, so from
+        // here on a journal of a former life is noticed.
+        disk.save()?;
+        disk.save()?;
+        if after_loss && disk.writes == 0 {
+            let why = "a former life of this peer lost it, and ended before it wrote anything";
+            return Ok((disk, Memory::Lost(why.into())));
+        }
+        let (records, writes) = (records.into_iter().collect(), disk.writes);
+        Ok((disk, Memory::Kept { records, writes }))
+    }
 }
 
-fn establish(database: &Database, charter: &Charter) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let bytes = postcard::to_stdvec(charter).unwrap_or_default();
-        let mut meta = transaction.open_table(META)?;
-        meta.insert(CHARTER, bytes.as_slice())?;
-        meta.insert(GENERATION, 0u64.to_le_bytes().as_slice())?;
-        transaction.open_table(DURABLE)?;
+/// Gives what is left of the files other names, and says which, as the end of a sentence.
+fn move_aside(dir: &Path) -> io::Result<String> {
+    let mut moved = Vec::new();
+    for file in [DATABASE, JOURNAL] {
+        let aside = format!("{file}.{ASIDE}");
+        match fs::rename(dir.join(file), dir.join(&aside)) {
+            Ok(()) => moved.push(aside),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
-    transaction.commit()?;
-    Ok(())
+    File::open(dir)?.sync_all()?;
+    Ok(match moved.as_slice() {
+        [] => String::new(),
+        moved => format!("; what is left was moved to {}", moved.join(" and ")),
+    })
 }

@@ -1,183 +1,235 @@
 //! The journal: batches one after the other in a file that is overwritten again and again.
 //!
 //! ```text
-//!   ┌ generation ─ length ─ checksum ─ batch ┐┌ generation ─ … ┐  old entries, or zeros
+//!   ┌ header ┐┌ entry ┐┌ entry ┐┌ entry ┐  old entries, or zeros
 //! ```
 //!
-//! An entry counts if its generation is the present one, its checksum fits, and all before it count. So
-//! beginning anew costs nothing, and an entry that was cut short by a crash is none. The file has its full
-//! length from the beginning, so that nothing but the data has to reach the disk.
+//! The file has its full length from the beginning, so that nothing but the data has to reach the disk; and
+//! beginning anew costs little: entries of another generation do not count.
+//!
+//! An entry is on disk before the header counts it, and the header counts it before anybody hears of it. The
+//! header has no sync of its own. So after the death of the process it counts all that anybody heard of;
+//! after a power cut it may lag by the last such entry, and by one more that nobody heard of, and never
+//! leads. Fewer sound entries than it counts, or one behind a gap, is therefore damage; what else is not
+//! sound behind the last entry is a write that was cut short, which nobody heard of.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
-
 use super::Batch;
+use super::charter::{FORMAT, other_format};
+use super::entry::{Header, JournalId, Link, Place, encoded_len};
+use super::trouble::Trouble;
 
-/// How long it is.
-pub(super) const BYTES: usize = 2 << 20;
-
-const HEADER: usize = 8 + 4 + 8;
-/// In place of where a value ends, if there is none.
-const NO_VALUE: u32 = u32::MAX;
+/// Where the first entry begins: whatever becomes of one block of the disk, header and entries do not both
+/// go with it.
+pub(super) const ENTRIES: usize = 4_096;
+/// So far may a header lag behind the entries.
+const LAG_MAX: u64 = 2;
 
 /// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
-    generation: u64,
+    len: usize,
+    header: Header,
     /// Where the next entry begins.
     at: usize,
     buffer: Vec<u8>,
 }
 
 impl Journal {
-    /// A new one, on disk with its name when this returns.
-    pub(super) fn create(path: &Path, generation: u64) -> io::Result<Self> {
+    /// A new one of that length, on disk with its name when this returns.
+    pub(super) fn create(path: &Path, len: usize, id: JournalId) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        file.write_all_at(&vec![0; BYTES], 0)?;
+        let link = Link::default();
+        let header =
+            Header { format: FORMAT, id, generation: 0, begin: link, entries: 0, end: link };
+        file.write_all_at(&vec![0; len], 0)?;
+        file.write_all_at(&header.to_bytes(), 0)?;
         file.sync_all()?;
         if let Some(dir) = path.parent() {
             File::open(dir)?.sync_all()?;
         }
-        Ok(Self { file, generation, at: 0, buffer: Vec::new() })
+        Ok(Self { file, len, header, at: ENTRIES, buffer: Vec::new() })
     }
 
-    /// One that is there, and what it says.
-    pub(super) fn open(path: &Path, generation: u64) -> io::Result<(Self, Vec<Batch>)> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+    /// One that is there, and all that it says.
+    pub(super) fn open(path: &Path, len: usize) -> Result<(Self, Vec<Batch>), Trouble> {
+        let damaged = |what: &str| Err(Trouble::Damaged(format!("{} {what}", super::JOURNAL)));
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return damaged("is missing"),
+            file => file?,
+        };
         let bytes = std::fs::read(path)?;
-        let mut at = 0;
-        let mut batches = Vec::new();
-        while let Some((batch, length)) = entry(&bytes, at, generation) {
-            batches.push(batch);
-            at += length;
+        let Some(mut header) = Header::from_bytes(&bytes) else {
+            return damaged("does not begin with its header");
+        };
+        if header.format != FORMAT {
+            return Err(Trouble::Foreign(other_format(header.format)));
         }
-        Ok((Self { file, generation, at, buffer: Vec::new() }, batches))
+        if bytes.len() != len {
+            return damaged("is not as long as it was");
+        }
+        let mut place = Place { id: header.id, generation: header.generation, at: ENTRIES };
+        let (mut count, mut end) = (0, header.begin);
+        let mut batches = Vec::new();
+        // The header's last entry, as the entries have it.
+        let mut counted = (header.entries == 0).then_some(end);
+        while let Some(entry) = place.read(&bytes).filter(|entry| entry.previous == end) {
+            (count, end) = (count + 1, entry.link);
+            if count == header.entries {
+                counted = Some(end);
+            }
+            batches.push(entry.batch);
+            place.at += entry.len;
+        }
+        if count < header.entries {
+            let entries = header.entries;
+            return damaged(&format!("has {count} of the {entries} entries that were written"));
+        } else if counted != Some(header.end) || count > header.entries + LAG_MAX {
+            return damaged("does not have the entries that its header counts");
+        } else if place.any_from_here(&bytes) {
+            return damaged("has a gap between its entries");
+        } else if place.begun_anew(ENTRIES).any_from_here(&bytes) {
+            return damaged("has entries of which its header does not know");
+        }
+        (header.entries, header.end) = (count, end);
+        Ok((Self { file, len, header, at: place.at, buffer: Vec::new() }, batches))
     }
 
-    /// Adds a batch, which is on disk when this returns. False if there is no room for it.
+    /// What it says of itself.
+    pub(super) const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Adds a batch, which is on disk and counted when this returns. False if there is no room for it.
     pub(super) fn append(&mut self, batch: &Batch) -> io::Result<bool> {
-        let length = HEADER + encoded_len(batch);
-        if length > BYTES - self.at {
+        if encoded_len(batch) > self.len - self.at {
             return Ok(false);
         }
-        self.buffer.clear();
-        self.buffer.extend_from_slice(&self.generation.to_le_bytes());
-        self.buffer.extend_from_slice(&(length as u32).to_le_bytes());
-        self.buffer.extend_from_slice(&[0; 8]);
-        encode(batch, &mut self.buffer);
-        let checksum = checksum(&self.buffer, self.at);
-        self.buffer[12..HEADER].copy_from_slice(&checksum);
+        let Header { id, generation, end, .. } = self.header;
+        let link = Place { id, generation, at: self.at }.write(end, batch, &mut self.buffer);
         self.file.write_all_at(&self.buffer, self.at as u64)?;
         self.file.sync_data()?;
-        self.at += length;
+        self.at += self.buffer.len();
+        (self.header.entries, self.header.end) = (self.header.entries + 1, link);
+        self.write_header()?;
         Ok(true)
     }
 
-    /// From now on nothing of what it says counts.
-    pub(super) fn restart(&mut self, generation: u64) {
-        (self.generation, self.at) = (generation, 0);
+    /// From now on nothing of what it says counts. On disk before any entry is overwritten, so that a header
+    /// is never of another generation than the entries that it counts.
+    pub(super) fn restart(&mut self, generation: u64) -> io::Result<()> {
+        let end = self.header.end;
+        self.header = Header { generation, begin: end, entries: 0, end, ..self.header };
+        self.at = ENTRIES;
+        self.write_header()?;
+        self.file.sync_data()
     }
-}
 
-/// The entry at a place, and its length.
-fn entry(bytes: &[u8], at: usize, generation: u64) -> Option<(Batch, usize)> {
-    let rest = bytes.get(at..)?;
-    let (header, _) = rest.split_at_checked(HEADER)?;
-    let length = u32::from_le_bytes(header[8..12].try_into().ok()?) as usize;
-    let entry = rest.get(..length).filter(|entry| entry.len() >= HEADER)?;
-    let sound = header[..8] == generation.to_le_bytes() && header[12..] == checksum(entry, at);
-    sound.then(|| decode(&entry[HEADER..])).flatten().map(|batch| (batch, length))
-}
-
-/// Of everything in an entry but the checksum itself, and of where it is.
-fn checksum(entry: &[u8], at: usize) -> [u8; 8] {
-    let digest = Sha256::new()
-        .chain_update((at as u64).to_le_bytes())
-        .chain_update(&entry[..12])
-        .chain_update(&entry[HEADER..])
-        .finalize();
-    let mut checksum = [0; 8];
-    checksum.copy_from_slice(&digest[..8]);
-    checksum
-}
-
-fn encoded_len(batch: &Batch) -> usize {
-    4 + batch.ends.len() * 8 + batch.bytes.len()
-}
-
-fn encode(batch: &Batch, out: &mut Vec<u8>) {
-    out.extend_from_slice(&(batch.ends.len() as u32).to_le_bytes());
-    for (key_end, value_end) in &batch.ends {
-        out.extend_from_slice(&(*key_end as u32).to_le_bytes());
-        out.extend_from_slice(&value_end.map_or(NO_VALUE, |end| end as u32).to_le_bytes());
+    fn write_header(&self) -> io::Result<()> {
+        self.file.write_all_at(&self.header.to_bytes(), 0)
     }
-    out.extend_from_slice(&batch.bytes);
-}
-
-fn decode(entry: &[u8]) -> Option<Batch> {
-    let number = |at: usize| Some(u32::from_le_bytes(entry.get(at..at + 4)?.try_into().ok()?));
-    let count = number(0)? as usize;
-    let bytes = entry.get(4 + count.checked_mul(8)?..)?.to_vec();
-    let (mut ends, mut end) = (Vec::new(), 0);
-    for index in 0..count {
-        let key_end = number(4 + index * 8)? as usize;
-        let value_end = Some(number(8 + index * 8)?).filter(|end| *end != NO_VALUE);
-        let value_end = value_end.map(|end| end as usize);
-        let next = value_end.unwrap_or(key_end);
-        if key_end < end || next < key_end || next > bytes.len() {
-            return None;
-        }
-        end = next;
-        ends.push((key_end, value_end));
-    }
-    Some(Batch { bytes, ends })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::identity::tests::Folder;
-    use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn any_bytes_are_an_entry_or_none(
-            bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..220,
-        ) {
-            prop_assert!(entry(&bytes, at, 0).is_none());
-            let _ = decode(&bytes);
-        }
+    const LEN: usize = 64 << 10;
+
+    fn batch() -> Batch {
+        let mut batch = Batch::default();
+        batch.push(&1u32, Some(&"a")).unwrap();
+        batch
     }
 
     #[test]
     fn a_disk_that_is_full_is_an_error() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut journal = Journal { file, generation: 0, at: 0, buffer: Vec::new() };
-        let error = journal.append(&Batch::default()).unwrap_err();
+        let folder = Folder::new();
+        let journal = Journal::create(&folder.0.join("journal"), LEN, [1; 16]).unwrap();
+        let error = Journal { file, ..journal }.append(&batch()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
-    fn an_entry_counts_only_where_it_was_written_and_in_its_generation() {
+    fn it_says_what_was_appended_since_it_began_anew() {
         let folder = Folder::new();
         let path = folder.0.join("journal");
-        let mut batch = Batch::default();
-        batch.push(&1u32, Some(&"a")).unwrap();
-        let mut journal = Journal::create(&path, 7).unwrap();
-        assert!(journal.append(&batch).unwrap() && journal.append(&batch).unwrap());
-        assert_eq!(Journal::open(&path, 7).unwrap().1.len(), 2);
-        assert_eq!(Journal::open(&path, 8).unwrap().1.len(), 0);
-        journal.restart(8);
-        assert!(journal.append(&batch).unwrap());
-        assert_eq!(Journal::open(&path, 8).unwrap().1.len(), 1);
-        let bytes = std::fs::read(&path).unwrap();
-        assert!(entry(&bytes[1..], 0, 8).is_none());
-        assert!(entry(&[&[0], &bytes[..]].concat(), 1, 8).is_none(), "it belongs elsewhere");
+        let mut journal = Journal::create(&path, LEN, [1; 16]).unwrap();
+        let says = || Journal::open(&path, LEN).unwrap().1.len();
+        assert_eq!(says(), 0);
+        assert!(journal.append(&batch()).unwrap() && journal.append(&batch()).unwrap());
+        assert_eq!(says(), 2);
+        journal.restart(1).unwrap();
+        assert_eq!(says(), 0);
+        assert!(journal.append(&batch()).unwrap());
+        assert_eq!(says(), 1);
+    }
+
+    /// What becomes of a journal if these bytes are written over it at that place.
+    fn after(path: &Path, at: usize, bytes: &[u8]) -> Result<usize, String> {
+        let whole = std::fs::read(path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(path, damaged).unwrap();
+        let opened = Journal::open(path, LEN);
+        std::fs::write(path, whole).unwrap();
+        match opened {
+            Ok((_, batches)) => Ok(batches.len()),
+            Err(Trouble::Damaged(why)) => Err(why),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    /// Where the headers of moments before may still be on disk, if the power is cut.
+    #[test]
+    fn a_header_lags_by_two_entries_at_most_and_never_leads() {
+        let folder = Folder::new();
+        let path = folder.0.join("journal");
+        let mut journal = Journal::create(&path, LEN, [1; 16]).unwrap();
+        let header = || std::fs::read(&path).unwrap()[..Header::LEN].to_vec();
+        let mut headers = vec![header()];
+        for _ in 0..4 {
+            assert!(journal.append(&batch()).unwrap());
+            headers.push(header());
+        }
+        for lag in 0..=2 {
+            assert_eq!(after(&path, 0, &headers[4 - lag]), Ok(4));
+        }
+        assert!(after(&path, 0, &headers[1]).unwrap_err().contains("header counts"));
+        // The last entry torn: with a header that does not count it, it never was.
+        let last = journal.at - 1;
+        assert_eq!(
+            after(&path, last, &[0xff]),
+            Err("votes.journal has 3 of the 4 entries that were written".into())
+        );
+        let torn = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [&headers[3], &torn[Header::LEN..]].concat()).unwrap();
+        assert_eq!(after(&path, last, &[0xff]), Ok(3));
+        // A header that was not written when the journal began anew, though the disk said so.
+        std::fs::write(&path, &torn).unwrap();
+        let mut journal = Journal::open(&path, LEN).unwrap().0;
+        let old = headers.pop().unwrap();
+        journal.restart(1).unwrap();
+        assert_eq!(after(&path, 0, &old), Ok(4), "a crash at this moment may leave that");
+        assert!(journal.append(&batch()).unwrap());
+        assert!(after(&path, 0, &old).is_err());
+        journal.restart(2).unwrap();
+        let empty = header();
+        journal.restart(3).unwrap();
+        assert_eq!(after(&path, 0, &empty), Ok(0));
+        assert!(journal.append(&batch()).unwrap());
+        assert!(after(&path, 0, &empty).unwrap_err().contains("does not know"));
+        // One behind a gap: somebody heard of what was in the gap.
+        std::fs::write(&path, [&headers[2], &torn[Header::LEN..]].concat()).unwrap();
+        let third = ENTRIES + 2 * encoded_len(&batch());
+        assert!(after(&path, third, &[0xff]).unwrap_err().contains("gap"));
     }
 }

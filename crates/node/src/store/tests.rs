@@ -1,4 +1,8 @@
-use super::disk::{DATABASE, JOURNAL};
+mod damage;
+mod kills;
+
+use super::entry::Header;
+use super::journal::{ENTRIES, Journal};
 use super::*;
 use crate::identity::tests::Folder;
 use sigmalock_core::{PeerId, Span};
@@ -24,6 +28,27 @@ async fn write(store: &mut Store, batch: Batch) -> Result<(), WriteError> {
     poll_fn(|cx| store.poll_written(cx)).await
 }
 
+/// A directory of a peer that has lived.
+fn open(dir: &Path) -> (Store, Memory) {
+    Store::open(dir, &charter(6), true).unwrap()
+}
+
+/// A new directory.
+fn begin(dir: &Path) -> Store {
+    let (store, memory) = Store::open(dir, &charter(6), false).unwrap();
+    assert!(matches!(memory, Memory::First), "it is new");
+    store
+}
+
+/// What a store says; an error if its memory is lost.
+fn kept(memory: Memory) -> Result<(Vec<(u32, String)>, u64), String> {
+    match memory {
+        Memory::Kept { records, writes } => Ok((decoded(&records), writes)),
+        Memory::Lost(why) => Err(why),
+        Memory::First => panic!("it is not new"),
+    }
+}
+
 fn decoded(records: &Records) -> Vec<(u32, String)> {
     let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
         (postcard::from_bytes(key).unwrap(), postcard::from_bytes(value).unwrap())
@@ -34,30 +59,43 @@ fn decoded(records: &Records) -> Vec<(u32, String)> {
 #[tokio::test]
 async fn what_was_written_is_there_after_reopening_and_the_last_word_counts() {
     let folder = Folder::new();
-    let (mut store, records) = Store::open(&folder.0, &charter(6)).unwrap();
-    assert!(records.is_none(), "it is new");
+    let mut store = begin(&folder.0);
     let first = batch(&[(1, Some("a")), (2, Some("b")), (1, Some("c")), (3, Some("d")), (3, None)]);
     write(&mut store, first).await.unwrap();
     write(&mut store, batch(&[(2, None), (4, Some("e"))])).await.unwrap();
     store.close().await;
-    let (_store, records) = Store::open(&folder.0, &charter(6)).unwrap();
-    assert_eq!(decoded(&records.unwrap()), [(1, "c".into()), (4, "e".into())]);
+    let (mut store, memory) = open(&folder.0);
+    // Each record counts, also one that the next word on its key has made old.
+    assert_eq!(kept(memory), Ok((vec![(1, "c".into()), (4, "e".into())], 7)));
+    write(&mut store, batch(&[(4, Some("f"))])).await.unwrap();
+    store.close().await;
+    assert_eq!(kept(open(&folder.0).1), Ok((vec![(1, "c".into()), (4, "f".into())], 8)));
 }
 
 #[tokio::test]
 async fn a_directory_of_another_swarm_or_in_use_is_refused_with_a_sentence() {
     let folder = Folder::new();
-    let (store, _) = Store::open(&folder.0, &charter(6)).unwrap();
-    let second = Store::open(&folder.0, &charter(6));
+    let store = begin(&folder.0);
+    let second = Store::open(&folder.0, &charter(6), true);
     assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
+    for file in [DATABASE, JOURNAL] {
+        std::fs::rename(folder.0.join(file), folder.0.join("away")).unwrap();
+        let second = Store::open(&folder.0, &charter(6), true);
+        assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
+        std::fs::rename(folder.0.join("away"), folder.0.join(file)).unwrap();
+    }
     store.close().await;
-    let other = Store::open(&folder.0, &charter(7)).unwrap_err().to_string();
+    let other = Store::open(&folder.0, &charter(7), true).unwrap_err().to_string();
     assert!(other.contains("a quorum of 6 of 9") && other.contains("with 7 of 9"), "{other}");
     let mut stranger = charter(6);
     stranger.peer = PeerId(2);
-    let other = Store::open(&folder.0, &stranger).unwrap_err().to_string();
+    let other = Store::open(&folder.0, &stranger, true).unwrap_err().to_string();
     assert!(other.contains("another identity"), "{other}");
-    assert!(Store::open(&folder.0, &charter(6)).is_ok(), "nothing was changed");
+    // Also if something else is wrong with it.
+    std::fs::rename(folder.0.join(JOURNAL), folder.0.join("away")).unwrap();
+    assert!(matches!(Store::open(&folder.0, &stranger, true), Err(OpenError::Foreign { .. })));
+    std::fs::rename(folder.0.join("away"), folder.0.join(JOURNAL)).unwrap();
+    assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
 }
 
 /// A store on a disk that dies when told to.
@@ -108,63 +146,157 @@ async fn a_dead_disk_is_told_and_nothing_after_it_is_acknowledged() {
     assert!(write(&mut store, batch(&[(3, Some("c"))])).await.is_err());
 }
 
+/// In memory, where that can be had: what a sync costs is of no interest here.
+fn in_memory() -> Folder {
+    let shared = Path::new("/dev/shm");
+    if !shared.is_dir() {
+        return Folder::new();
+    }
+    let path = shared.join(format!("sigmalock-test-{:x}", getrandom::u64().unwrap()));
+    std::fs::create_dir(&path).unwrap();
+    Folder(path)
+}
+
 /// What a directory says, without changing it.
-fn contents(dir: &Path) -> Vec<(u32, String)> {
-    let copy = Folder::new();
+fn contents(dir: &Path) -> Result<Vec<(u32, String)>, String> {
+    let copy = in_memory();
     for file in [DATABASE, JOURNAL] {
         std::fs::copy(dir.join(file), copy.0.join(file)).unwrap();
     }
-    let (_store, records) = Store::open(&copy.0, &charter(6)).unwrap();
-    decoded(&records.unwrap())
+    kept(open(&copy.0).1).map(|(records, _)| records)
 }
 
 #[tokio::test]
-async fn a_crash_at_any_moment_leaves_whole_batches() {
+async fn a_directory_of_another_version_is_refused() {
     let folder = Folder::new();
-    let (mut store, _) = Store::open(&folder.0, &charter(6)).unwrap();
-    let mut states = vec![contents(&folder.0)];
+    begin(&folder.0).close().await;
+    let refused = || Store::open(&folder.0, &charter(6), true).unwrap_err().to_string();
+    let path = folder.0.join(JOURNAL);
+    let journal = std::fs::read(&path).unwrap();
+    let header = Header::from_bytes(&journal).unwrap();
+    let newer = Header { format: header.format + 1, ..header }.to_bytes();
+    std::fs::write(&path, newer).unwrap();
+    assert!(refused().contains("format 5, and this peer is to run with 4"), "{}", refused());
+    // Whatever its database looks like.
+    let database = std::fs::read(folder.0.join(DATABASE)).unwrap();
+    std::fs::write(folder.0.join(DATABASE), "of the next version").unwrap();
+    assert!(refused().contains("format 5"), "{}", refused());
+    std::fs::write(folder.0.join(DATABASE), database).unwrap();
+    std::fs::write(&path, journal).unwrap();
+    assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
+}
+
+/// As versions up to 3 wrote it.
+#[test]
+fn a_directory_of_a_version_without_seals_is_refused() {
+    let folder = Folder::new();
+    let database = redb::Database::create(folder.0.join(DATABASE)).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let meta = redb::TableDefinition::<&str, &[u8]>::new("meta");
+        let mut meta = transaction.open_table(meta).unwrap();
+        meta.insert("charter", postcard::to_stdvec(&3u16).unwrap().as_slice()).unwrap();
+        meta.insert("generation", [0; 8].as_slice()).unwrap();
+        let durable = redb::TableDefinition::<&[u8], &[u8]>::new("durable");
+        transaction.open_table(durable).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    std::fs::write(folder.0.join(JOURNAL), vec![0; 2 << 20]).unwrap();
+    let refused = Store::open(&folder.0, &charter(6), true).unwrap_err().to_string();
+    assert!(refused.contains("format 3, and this peer is to run with 4"), "{refused}");
+}
+
+/// Up to where a journal has entries.
+fn used(dir: &Path, len: usize) -> usize {
+    let (_, batches) = Journal::open(&dir.join(JOURNAL), len).unwrap();
+    ENTRIES + batches.iter().map(entry::encoded_len).sum::<usize>()
+}
+
+/// A journal, and up to where it has entries.
+type Written = (Vec<u8>, usize);
+
+/// Four batches, and what the directory says after each; the store is still open.
+async fn four_batches(dir: &Path) -> (Store, Vec<Vec<(u32, String)>>, Vec<Written>) {
+    let mut store = begin(dir);
+    let journal = || (std::fs::read(dir.join(JOURNAL)).unwrap(), used(dir, JOURNAL_LEN));
+    let (mut states, mut journals) = (vec![contents(dir).unwrap()], vec![journal()]);
     for round in 0..4u32 {
         let text = round.to_string();
         let mut records = vec![(round, Some(text.as_str())), (9, Some(text.as_str()))];
         records.extend(round.checked_sub(1).map(|before| (before, None)));
         write(&mut store, batch(&records)).await.unwrap();
-        states.push(contents(&folder.0));
+        states.push(contents(dir).unwrap());
+        journals.push(journal());
     }
     assert_eq!(states[4], [(3, "3".into()), (9, "3".into())]);
-    let whole = std::fs::read(folder.0.join(JOURNAL)).unwrap();
-    let used = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    let mut seen = 0;
-    for cut in 0..used {
-        let mut torn = whole[..cut].to_vec();
-        torn.resize(whole.len(), 0xff);
-        std::fs::write(folder.0.join(JOURNAL), torn).unwrap();
-        let found = contents(&folder.0);
-        let place = states.iter().position(|state| *state == found).expect("whole batches");
-        assert!(place >= seen && place < 4, "nothing is lost but the end");
-        seen = place;
+    (store, states, journals)
+}
+
+#[tokio::test]
+async fn a_crash_at_any_moment_leaves_whole_batches() {
+    let folder = in_memory();
+    let (_store, states, journals) = four_batches(&folder.0).await;
+    let path = folder.0.join(JOURNAL);
+    let says = |journal: &[u8]| {
+        std::fs::write(&path, journal).unwrap();
+        contents(&folder.0)
+    };
+    for (round, moments) in journals.windows(2).enumerate() {
+        let [(before, begin), (after, end)] = moments else { unreachable!() };
+        // The entry under way is there up to a point; the header counts it only when it is there.
+        for cut in *begin..=*end {
+            let mut torn = [&before[..*begin], &after[*begin..cut]].concat();
+            torn.resize(before.len(), 0xff);
+            let whole = usize::from(cut == *end);
+            assert_eq!(says(&torn), Ok(states[round + whole].clone()), "{round}, {cut}");
+        }
+        assert_eq!(says(after), Ok(states[round + 1].clone()));
     }
-    assert_eq!(seen, 3);
+}
+
+#[tokio::test]
+async fn what_was_heard_of_and_is_not_there_is_missed() {
+    let folder = in_memory();
+    let (_store, states, journals) = four_batches(&folder.0).await;
+    let path = folder.0.join(JOURNAL);
+    let (whole, used) = journals.last().unwrap().clone();
+    for place in (0..Header::LEN).chain(ENTRIES..used) {
+        let mut journal = whole.clone();
+        journal[place] ^= 1;
+        std::fs::write(&path, journal).unwrap();
+        let why = contents(&folder.0).unwrap_err();
+        assert!(why.starts_with("votes.journal "), "{why}");
+        assert!(why.contains("moved to votes.redb.damaged and votes.journal.damaged"), "{why}");
+    }
+    for cut in [0, 1, ENTRIES, used - 1, used, whole.len() - 1] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        assert!(contents(&folder.0).is_err());
+    }
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(contents(&folder.0), Ok(states[4].clone()));
 }
 
 #[tokio::test]
 async fn what_the_database_has_is_not_taken_from_the_journal_again() {
     let folder = Folder::new();
-    let (mut store, _) = Store::open(&folder.0, &charter(6)).unwrap();
-    write(&mut store, batch(&[(1, Some("old"))])).await.unwrap();
+    let mut store = begin(&folder.0);
+    write(&mut store, batch(&[(1, Some("new"))])).await.unwrap();
     let journal = std::fs::read(folder.0.join(JOURNAL)).unwrap();
     store.close().await;
-    let (mut store, _) = Store::open(&folder.0, &charter(6)).unwrap();
-    write(&mut store, batch(&[(1, Some("new"))])).await.unwrap();
-    store.close().await;
-    // As if the disk had kept the journal as it was before the database had it.
-    std::fs::write(folder.0.join(JOURNAL), journal).unwrap();
-    assert_eq!(contents(&folder.0), [(1, "new".into())]);
+    // As if the process had died when the database had all of it, and the journal had not begun anew.
+    std::fs::write(folder.0.join(JOURNAL), &journal).unwrap();
+    assert_eq!(kept(open(&folder.0).1), Ok((vec![(1, "new".into())], 1)));
+    // From the next life on it is one of another time.
+    std::fs::write(folder.0.join(JOURNAL), &journal).unwrap();
+    let why = contents(&folder.0).unwrap_err();
+    assert!(why.contains("votes.journal and votes.redb are not of the same time"), "{why}");
 }
 
 #[tokio::test]
 async fn a_full_journal_goes_to_the_database_and_nothing_is_lost() {
     let folder = Folder::new();
-    let (mut store, _) = Store::open(&folder.0, &charter(6)).unwrap();
+    let mut store = begin(&folder.0);
     let long = "x".repeat(100_000);
     for key in 0..50 {
         write(&mut store, batch(&[(key, Some(&long)), (1_000, Some(&key.to_string()))]))
@@ -173,19 +305,51 @@ async fn a_full_journal_goes_to_the_database_and_nothing_is_lost() {
     }
     let huge = "y".repeat(3 << 20);
     write(&mut store, batch(&[(2_000, Some(&huge))])).await.unwrap();
-    let found = contents(&folder.0);
+    let found = contents(&folder.0).unwrap();
     assert_eq!(found.len(), 52);
     assert_eq!(found.iter().filter(|(_, value)| *value == long).count(), 50);
     assert!(found.contains(&(1_000, "49".into())));
     assert!(found.contains(&(2_000, huge)));
+    store.close().await;
+    assert_eq!(kept(open(&folder.0).1).unwrap().1, 101);
 }
 
 #[tokio::test]
-async fn without_its_journal_a_directory_is_refused() {
+async fn a_peer_that_lived_and_misses_a_file_knows_that_it_lost_its_memory() {
+    for missing in [&[DATABASE][..], &[JOURNAL], &[DATABASE, JOURNAL]] {
+        let folder = Folder::new();
+        let mut store = begin(&folder.0);
+        write(&mut store, batch(&[(1, Some("a"))])).await.unwrap();
+        store.close().await;
+        for file in missing {
+            std::fs::remove_file(folder.0.join(file)).unwrap();
+        }
+        let (store, memory) = open(&folder.0);
+        let why = kept(memory).unwrap_err();
+        assert!(missing.iter().any(|file| why.contains(&format!("{file} is missing"))), "{why}");
+        // And still knows it, if it ends before it wrote that down.
+        store.close().await;
+        let (mut store, memory) = open(&folder.0);
+        let why = kept(memory).unwrap_err();
+        assert!(why.contains("a former life"), "{why}");
+        // From here on what it wrote says so, or not.
+        write(&mut store, batch(&[(1, Some("lost"))])).await.unwrap();
+        store.close().await;
+        assert_eq!(kept(open(&folder.0).1), Ok((vec![(1, "lost".into())], 1)));
+    }
+}
+
+#[tokio::test]
+async fn damaged_files_are_kept_once_and_no_more() {
     let folder = Folder::new();
-    let (store, _) = Store::open(&folder.0, &charter(6)).unwrap();
-    store.close().await;
-    std::fs::remove_file(folder.0.join(JOURNAL)).unwrap();
-    let refused = Store::open(&folder.0, &charter(6)).unwrap_err().to_string();
-    assert!(refused.contains("votes.journal is missing"), "{refused}");
+    begin(&folder.0).close().await;
+    for round in ["first", "second"] {
+        std::fs::write(folder.0.join(DATABASE), round).unwrap();
+        let (store, memory) = open(&folder.0);
+        assert!(kept(memory).is_err());
+        store.close().await;
+        let left = std::fs::read_to_string(folder.0.join("votes.redb.damaged")).unwrap();
+        assert_eq!(left, round);
+    }
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 4);
 }

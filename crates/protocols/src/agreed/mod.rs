@@ -83,6 +83,8 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
+    /// Whether somebody has vouched for what is on its disk.
+    vouched_for: bool,
     /// Who else is at which view.
     others: Whereabouts,
     /// Kept for their memory.
@@ -167,6 +169,7 @@ impl Agreed {
             since: 0,
             votes_from: LocalTime::MIN,
             votes: false,
+            vouched_for: false,
             others: Whereabouts::default(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
@@ -237,8 +240,12 @@ impl Agreed {
             }
             Message::Locks { view, message } => {
                 if from != self.me && self.others.differs(from, view, self.view) {
-                    let message =
-                        views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+                    let message = views::Message::Known {
+                        view,
+                        settled: false,
+                        sent: LocalTime::MIN,
+                        writes: 0,
+                    };
                     self.pass_views(cx, Input::Receive { from, message });
                 }
                 self.ask_again(cx, from, view);
@@ -273,8 +280,17 @@ impl Agreed {
         }
     }
 
-    /// If views have come to a new one, so do locks.
+    /// What views have come to matters to locks: first whether this peer is in, then whether it may vote.
     fn follow(&mut self, cx: Cx<'_, '_>) {
+        self.follow_view(cx);
+        let vouched_for = self.views.is_vouched_for();
+        if vouched_for && !core::mem::replace(&mut self.vouched_for, vouched_for) {
+            self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+        }
+    }
+
+    /// If views have come to a new one, so do locks.
+    fn follow_view(&mut self, cx: Cx<'_, '_>) {
         let Some(roster) = self.views.roster() else { return };
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();

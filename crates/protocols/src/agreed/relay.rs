@@ -43,7 +43,7 @@ impl Agreed {
             around: cx.surroundings(),
             views: &self.views,
             now,
-            votes: self.since != 0 && self.votes_from <= now,
+            votes: self.since != 0 && self.votes_from <= now && self.vouched_for,
             votes_from: self.votes_from,
             unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
         };

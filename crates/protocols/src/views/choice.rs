@@ -17,7 +17,7 @@ impl Views {
             return false;
         }
         let accepts_lost = self.config.breaks(Mutant::AcceptsThoughLost) && self.is_in(self.me);
-        self.is_in(from) && (self.is_member() || accepts_lost)
+        self.is_in(from) && (self.has_a_say() || accepts_lost)
     }
 
     pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
@@ -134,7 +134,7 @@ impl Views {
     /// If there is something to propose, sees to it that it is: first by the first of those who are up.
     pub(super) fn consider(&mut self, cx: Cx<'_, '_>) {
         self.drop_granted();
-        if !self.is_member() || self.wishes.is_empty() || self.campaign.is_some() {
+        if !self.has_a_say() || self.wishes.is_empty() || self.campaign.is_some() {
             return;
         }
         let rank = self.up.iter().filter(|peer| **peer < self.me && self.is_in(**peer)).count();
@@ -149,7 +149,7 @@ impl Views {
     pub(super) fn propose(&mut self, cx: Cx<'_, '_>) {
         self.proposes_at = LocalTime::NEVER;
         self.drop_granted();
-        if !self.is_member() {
+        if !self.has_a_say() {
             return;
         }
         let Some(change) = self.wishes.most_urgent() else {

@@ -81,7 +81,7 @@ impl Views {
 
     /// Whether this peer is in no swarm, and is to make one with others. Who lost its memory may have been in one.
     fn is_blank(&self) -> bool {
-        let forgot = self.forgot && !self.config.breaks(Mutant::FoundsThoughForgetful);
+        let forgot = self.forgot.is_some() && !self.config.breaks(Mutant::FoundsThoughForgetful);
         self.founding.expects > 0 && self.roster.is_none() && !forgot
     }
 
@@ -209,7 +209,7 @@ impl Views {
                 self.decide(cx);
             }
             // It may have decided on it, and have forgotten.
-            _ if self.forgot => {}
+            _ if self.forgot.is_some() => {}
             _ => cx.send(from, Message::Declined { origin }),
         }
     }

@@ -24,6 +24,7 @@ impl Views {
                     self.wishes.leave(self.me, badge);
                 }
                 self.mourn(now);
+                self.introduce(cx);
                 self.tell_all(cx);
                 self.consider(cx);
             }
@@ -49,14 +50,17 @@ impl Views {
     }
 
     fn ask(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
-        cx.send(peer, self.known(cx.now()));
+        self.tell(cx, peer);
+        self.warn(cx, peer);
         let known = self.roster.as_ref().and_then(|roster| roster.badge(self.me));
         let change = match (self.standing(), known) {
             (Standing::Outside, _) if self.wants_in => Change::Add(self.me, self.badge(cx)),
             (Standing::Lost, _) if self.config.breaks(Mutant::ReplacesInOneChange) => {
                 Change::Add(self.me, self.badge(cx))
             }
-            (Standing::Lost, Some(badge)) => Change::Remove(self.me, badge),
+            (Standing::Lost, Some(badge)) if self.may_quarrel(badge) => {
+                Change::Remove(self.me, badge)
+            }
             _ => return,
         };
         let origin = self.roster.as_ref().map(Roster::origin);
@@ -77,7 +81,7 @@ impl Views {
     pub(super) fn tell_all(&self, cx: Cx<'_, '_>) {
         let Some(roster) = &self.roster else { return };
         for peer in roster.members().filter(|peer| *peer != self.me) {
-            cx.send(peer, self.known(cx.now()));
+            self.tell(cx, peer);
         }
     }
 
@@ -86,6 +90,7 @@ impl Views {
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);
+        self.introduce(cx);
         self.found(cx);
     }
 

@@ -22,6 +22,7 @@ use core::fmt;
 use sigmalock_core::{LocalTime, PeerId, Span};
 
 use super::roster::{Badge, Change, Roster};
+use super::vouching::Start;
 
 /// One attempt of one peer to have a successor chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +98,34 @@ pub enum Message {
         settled: bool,
         /// My clock; the answer echoes it.
         sent: LocalTime,
+        /// How many records I have written to my disk.
+        writes: u64,
     },
+    /// I, a member, have begun a life.
+    Began {
+        /// As which I am in.
+        badge: Badge,
+        /// Its number.
+        start: Start,
+        /// A start of before that is on my disk: the one you remembered.
+        after: Option<Start>,
+    },
+    /// I remember another start of yours.
+    Remembered {
+        /// As which you are in.
+        badge: Badge,
+        /// Its number.
+        start: Start,
+        /// How many records you had written, as far as I have heard.
+        writes: u64,
+    },
+    /// That start is the last one of yours that I know.
+    Vouched {
+        /// Which.
+        start: Start,
+    },
+    /// I came back with an old disk, and have lost what I promised since.
+    Outdated,
     /// I am in no swarm, and one of so many that begin together.
     Blank {
         /// How many.
@@ -143,6 +171,10 @@ impl sigmalock_core::Message for Message {
             Self::Learn(_) => "LEARN",
             Self::Known { .. } => "KNOWN",
             Self::Confirmed { .. } => "CONFIRMED",
+            Self::Began { .. } => "BEGAN",
+            Self::Remembered { .. } => "REMEMBERED",
+            Self::Vouched { .. } => "VOUCHED",
+            Self::Outdated => "OUTDATED",
             Self::Blank { .. } => "BLANK",
             Self::Pledge { .. } => "PLEDGE",
             Self::Pledged { .. } => "PLEDGED",
@@ -158,10 +190,13 @@ impl sigmalock_core::Message for Message {
             Self::Accept { .. } => 41,
             Self::Refused { .. } => 48,
             Self::Learn(roster) => 28 + 24 * roster.members().len(),
-            Self::Known { .. } => 17,
+            Self::Known { .. } => 22,
+            Self::Began { after, .. } => 17 + if after.is_some() { 8 } else { 0 },
+            Self::Remembered { .. } => 21,
+            Self::Outdated => 0,
             Self::Confirmed { .. } => 16,
             Self::Blank { .. } | Self::Pledge { .. } => 10,
-            Self::Pledged { .. } | Self::Declined { .. } => 8,
+            Self::Pledged { .. } | Self::Declined { .. } | Self::Vouched { .. } => 8,
         }
     }
 }
@@ -184,6 +219,12 @@ impl fmt::Display for Message {
             Self::Refused { view, wait, .. } => write!(f, " {view} for {wait}"),
             Self::Learn(roster) => write!(f, " {roster}"),
             Self::Known { view, .. } | Self::Confirmed { view, .. } => write!(f, " {view}"),
+            Self::Began { start, .. }
+            | Self::Remembered { start, .. }
+            | Self::Vouched { start } => {
+                write!(f, " {:016x}", start.0)
+            }
+            Self::Outdated => Ok(()),
             Self::Blank { expects, .. } => write!(f, ", one of {expects}"),
             Self::Pledge { origin, .. } | Self::Pledged { origin } | Self::Declined { origin } => {
                 write!(f, " {origin:016x}")

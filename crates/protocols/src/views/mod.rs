@@ -25,7 +25,8 @@
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
 //! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
-//! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
+//! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `vouching` how
+//! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
 //! that one view decides the next is as in his "Reconfiguring a State Machine".
 
 mod acceptor;
@@ -42,6 +43,7 @@ mod rescue;
 mod roster;
 mod seating;
 mod strangers;
+mod vouching;
 mod wishes;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -61,6 +63,8 @@ pub use mutant::Mutant;
 use rescue::Rescue;
 pub use roster::{Badge, Change, Roster, count};
 use strangers::Strangers;
+pub use vouching::{Acquaintance, STARTS_MAX, Start};
+use vouching::{Acquaintances, Starts, Vouching};
 use wishes::Wishes;
 
 /// So many members at most; one more is not proposed.
@@ -144,9 +148,23 @@ pub struct Saved {
     /// The number under which it is, or asks to be, a member.
     pub badge: Option<Badge>,
     /// It has lost its memory, and has not been a member since.
-    pub forgot: bool,
+    pub forgot: Option<Loss>,
     /// The swarm that it is to be a founder of.
     pub pledge: Option<Pledge>,
+    /// The starts that led to this disk.
+    pub starts: Vec<Start>,
+    /// What it remembers of other members.
+    pub acquaintances: BTreeMap<PeerId, Acquaintance>,
+}
+
+/// How a peer lost its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Loss {
+    /// It is gone.
+    Gone,
+    /// Its disk is not the newest that it had: others remember more.
+    OldDisk,
 }
 
 /// Moments worth counting.
@@ -162,6 +180,8 @@ pub enum Note {
     Outbid,
     /// A message that makes no sense.
     Malformed,
+    /// The disk of this peer is not the newest that it had: others remember more.
+    OldDisk,
 }
 
 impl fmt::Display for Note {
@@ -172,6 +192,7 @@ impl fmt::Display for Note {
             Self::TooEarly => f.write_str("a proposal came too early"),
             Self::Outbid => f.write_str("another proposer was ahead"),
             Self::Malformed => f.write_str("malformed message"),
+            Self::OldDisk => f.write_str("an old disk was put back"),
         }
     }
 }
@@ -185,10 +206,13 @@ pub struct Views {
     /// The number under which this peer is, or asks to be, a member.
     badge: Option<Badge>,
     /// It has lost its memory, and has not been a member since.
-    forgot: bool,
+    forgot: Option<Loss>,
     /// The swarm that it is to be a founder of, if it is in none yet.
     pledge: Option<Pledge>,
     founding: Founding,
+    starts: Starts,
+    acquaintances: Acquaintances,
+    vouching: Vouching,
     learned_at: LocalTime,
     /// Whether the newcomer of the newest view knows what the others promised.
     settled: bool,
@@ -223,9 +247,12 @@ impl Views {
             me,
             roster: None,
             badge: None,
-            forgot: false,
+            forgot: None,
             pledge: None,
             founding: Founding::default(),
+            starts: Starts::new(),
+            acquaintances: Acquaintances::new(),
+            vouching: Vouching::default(),
             learned_at: LocalTime::MIN,
             settled: false,
             acceptor: Acceptor::default(),
@@ -253,7 +280,7 @@ impl Views {
     #[must_use]
     pub fn standing(&self) -> Standing {
         let Some(roster) = &self.roster else {
-            return if self.forgot { Standing::Lost } else { Standing::Outside };
+            return if self.forgot.is_some() { Standing::Lost } else { Standing::Outside };
         };
         match roster.badge(self.me) {
             None => Standing::Outside,
@@ -262,8 +289,15 @@ impl Views {
         }
     }
 
-    pub(super) fn is_member(&self) -> bool {
-        self.standing() == Standing::Member
+    /// How this peer lost its memory, if it has not been a member since.
+    #[must_use]
+    pub const fn loss(&self) -> Option<Loss> {
+        self.forgot
+    }
+
+    /// Whether this peer is a member whose word counts.
+    pub(super) fn has_a_say(&self) -> bool {
+        self.standing() == Standing::Member && self.is_vouched_for()
     }
 
     /// Since when a member cannot be reached, if so.
@@ -280,13 +314,14 @@ impl Views {
 
     fn on_start(&mut self, cx: Cx<'_, '_>, birth: Birth<Self>) {
         if matches!(birth, Birth::Amnesiac) {
-            self.forgot = true;
+            self.forgot = Some(Loss::Gone);
             self.save(cx);
         } else if let Birth::Recovered(records) = birth
             && let Some((Record, saved)) = records.into_iter().next()
         {
             (self.roster, self.acceptor) = (saved.roster, saved.acceptor);
             (self.badge, self.forgot, self.pledge) = (saved.badge, saved.forgot, saved.pledge);
+            (self.starts, self.acquaintances) = (saved.starts, saved.acquaintances);
             // Nobody knows how long ago it was learned.
             self.learned_at = cx.now();
             self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
@@ -298,13 +333,16 @@ impl Views {
             }
         }
         self.take_back_pledge(cx);
+        self.begin_life(cx);
         cx.set_timer(Timer::Look, cx.now());
     }
 
     /// What is asked, answered at once or later.
     fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
         let reply = match request {
-            Request::Found if self.roster.is_none() && !self.forgot && self.pledge.is_none() => {
+            Request::Found
+                if self.roster.is_none() && self.forgot.is_none() && self.pledge.is_none() =>
+            {
                 self.wants_in = true;
                 let (badge, origin) = (self.badge(cx), cx.random());
                 self.install(cx, Roster::founded_by(self.me, badge, origin));
@@ -342,6 +380,9 @@ impl Views {
         }
         let badge = Badge(cx.random());
         self.badge = Some(badge);
+        if self.starts.is_empty() {
+            self.draw_start(cx);
+        }
         self.save(cx);
         badge
     }
@@ -354,11 +395,18 @@ impl Views {
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
         match message {
             Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
-            Message::Known { view, settled, sent } => {
+            Message::Known { view, settled, sent, writes } => {
+                self.note_writes(from, writes);
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
+            Message::Began { badge, start, after } => self.on_began(cx, from, badge, start, after),
+            Message::Remembered { badge, start, writes } => {
+                self.on_remembered(cx, from, badge, start, writes);
+            }
+            Message::Vouched { start } => self.on_vouched(cx, from, start),
+            Message::Outdated => self.on_outdated(from),
             Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
             Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
             Message::Pledged { origin } => self.on_pledged(cx, from, origin),
@@ -409,14 +457,17 @@ impl Views {
             return;
         }
         cx.note(Note::Learned(roster.number()));
-        let was_member = self.is_member();
+        let was_member = self.standing() == Standing::Member;
         self.take_for_itself(&roster);
         if was_member && roster.badge(self.me) != self.badge {
             // That membership has ended, and its badge with it.
             self.badge = None;
         }
         self.roster = Some(roster);
-        self.forgot &= !self.is_member();
+        if self.standing() == Standing::Member {
+            self.forgot = None;
+        }
+        self.keep_acquaintances();
         (self.pledge, self.founding.proposal) = (None, None);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
@@ -445,8 +496,16 @@ impl Views {
         if self.config.breaks(Mutant::ForgetsPromises) {
             acceptor = Acceptor::default();
         }
-        let (badge, forgot, pledge) = (self.badge, self.forgot, self.pledge);
-        cx.persist(Record, Some(Saved { roster, acceptor, badge, forgot, pledge }));
+        let saved = Saved {
+            roster,
+            acceptor,
+            badge: self.badge,
+            forgot: self.forgot,
+            pledge: self.pledge,
+            starts: self.starts.clone(),
+            acquaintances: self.acquaintances.clone(),
+        };
+        cx.persist(Record, Some(saved));
     }
 
     /// To all members of the view, of which this peer is one.

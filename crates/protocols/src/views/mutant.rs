@@ -25,6 +25,12 @@ crate::parts::mutants::mutants! {
     SpeaksBeforeItWrites = "speaks-before-it-writes",
     /// A member that asks to be added again is replaced by its new self in one change.
     ReplacesInOneChange = "replaces-in-one-change",
+    /// A peer goes on with the disk it has, whatever others remember.
+    TrustsAnyDisk = "trusts-any-disk",
+    /// A peer does not mind that others have heard of more records than are on its disk.
+    IgnoresWrites = "ignores-writes",
+    /// A peer that came back promises things before anybody has vouched for its disk.
+    VotesUnvouched = "votes-unvouched",
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most",
     /// Who is pledged to a swarm pledges itself to another one, too.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
-use sigmalock_core::{LocalTime, PeerId};
+use sigmalock_core::{Context, PeerId};
 
 use super::message::Message;
 use super::roster::Roster;
@@ -19,14 +19,21 @@ impl Views {
                 self.settled = true;
                 self.consider(cx);
             }
-            _ if view > mine => cx.send(from, self.known(cx.now())),
+            _ if view > mine => self.tell(cx, from),
             _ => {}
         }
     }
 
-    pub(super) fn known(&self, sent: LocalTime) -> Message {
+    /// Says at which view this peer is.
+    pub(super) fn tell(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        let known = self.known(cx);
+        cx.send(peer, known);
+    }
+
+    fn known(&self, cx: &Context<'_, Self>) -> Message {
         let view = self.number();
-        Message::Known { view, settled: self.settled && self.is_newcomer(view), sent }
+        let settled = self.settled && self.is_newcomer(view);
+        Message::Known { view, settled, sent: cx.now(), writes: cx.written() }
     }
 
     /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
@@ -39,7 +46,7 @@ impl Views {
         }
         if roster.number() > self.number() {
             self.install(cx, roster);
-            cx.send(from, self.known(cx.now()));
+            self.tell(cx, from);
         }
     }
 

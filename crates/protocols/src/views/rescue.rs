@@ -21,7 +21,7 @@ use sigmalock_core::{CallId, ForgetRefusal, PeerId};
 
 use super::message::{Ballot, Message};
 use super::roster::{Change, Roster};
-use super::{Cx, Reply, Timer, Views};
+use super::{Cx, Reply, Standing, Timer, Views};
 
 /// One such wish, from the first question to the last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,16 +45,21 @@ impl Views {
         self.round += 1;
         let ballot = Ballot { round: self.round, by: self.me };
         let left = self.left(&gone);
+        if left.len() == 1 {
+            // Nobody is left who could.
+            self.vouch_by_operator();
+        }
         self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new() });
         let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
-        asked.into_iter().for_each(|peer| cx.send(peer, self.known(cx.now())));
+        asked.into_iter().for_each(|peer| self.tell(cx, peer));
         let view = self.number();
         left.into_iter().for_each(|peer| self.say(cx, peer, Message::Prepare { view, ballot }));
         cx.set_timer(Timer::Rescue, cx.now() + self.config.round_trip_worst * 2);
     }
 
     fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
-        let Some(roster) = self.roster.as_ref().filter(|_| self.is_member()) else {
+        let member = self.standing() == Standing::Member;
+        let Some(roster) = self.roster.as_ref().filter(|_| member) else {
             return Err(ForgetRefusal::Outside);
         };
         if gone.is_empty() || gone.contains(&self.me) {

@@ -99,7 +99,7 @@ impl Views {
         if origin.is_some_and(|origin| origin != roster.origin()) {
             return self.strangers.meet(from);
         }
-        if !self.is_member() || self.after(change).is_none() {
+        if !self.has_a_say() || self.after(change).is_none() {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
         // Nobody comes in who is not there any more: it would be missed at once.

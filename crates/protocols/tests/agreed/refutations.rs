@@ -1,10 +1,12 @@
 //! Stories that once ended with two inside, and must not.
 
+use std::collections::BTreeMap;
+
 use sigmalock_core::{
-    Birth, CallId, Effect, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId,
-    Span, Standing,
+    Birth, CallId, Effect, ForgetRefusal, Input, Inspect as _, LockReply, LockRequest,
+    Message as _, PeerId, Span, Standing,
 };
-use sigmalock_protocols::agreed::{Agreed, DurableKey, Mutant};
+use sigmalock_protocols::agreed::{Agreed, Durable, DurableKey, Mutant};
 
 use crate::town::{ALICE, BOB, Packet, Town};
 
@@ -51,7 +53,7 @@ fn who_lost_its_memory_and_meets_somebody_of_yesterday_is_lost_and_lets_nobody_i
     town.pass(Span::from_secs(1), |packet| {
         two(packet) || (heard(packet) && !crosses(packet, &[p]))
     });
-    assert_eq!((town.view(p).0, town.standing(p)), (3, Standing::Outside));
+    assert_eq!((town.view(p).0, town.standing(p)), (3, Standing::Lost));
     town.meet(&[p, q], &[b, BOB]);
     let side = [q, b, BOB, p];
     town.pass(Span::from_secs(1), |packet| !crosses(packet, &side));
@@ -195,4 +197,45 @@ fn nobody_is_forgotten_where_anybody_knows_a_newer_view() {
     // They meet, and the operator speaks before the other does.
     assert_eq!(forget(&mut town, 0, &[2, 3], |_| true), Err(ForgetRefusal::NewerView));
     assert_eq!(town.view(0).1, [0, 1, 2, 3, 4]);
+}
+
+/// A peer is stopped, its disk copied, and later the copy put back: it lacks the vote that Alice counts. Its disk cannot
+/// know that, but the others do; the peer is removed and added again. Then the disk that it had meanwhile is put back.
+#[test]
+fn a_disk_that_is_put_back_is_noticed_and_lets_nobody_in() {
+    let recovered = |disk: &BTreeMap<DurableKey, Durable>| {
+        Birth::Recovered(disk.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+    };
+    let mut town = Town::of(3, None);
+    let backup = town.stop(2);
+    town.start(2, recovered(&backup));
+    assert_eq!(town.standing(2), Standing::Unvouched);
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    // Alice gets in with the votes of the founder and of that peer.
+    let unheard = |packet: &Packet| {
+        let pair = (packet.from, packet.to);
+        [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
+    };
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert!(town.is_inside(ALICE));
+    let disk = town.stop(2);
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    let outdated = |town: &Town, peer| town.places[&peer].agreed.view(town.now).unwrap().outdated;
+    assert_eq!(outdated(&town, 0), [PeerId(2)], "and the others say so");
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+    town.release(ALICE);
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
+    assert_eq!(outdated(&town, 0), []);
+    town.stop(2);
+    town.start(2, recovered(&disk));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Lost, "it has been removed and added since");
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
 }

@@ -109,10 +109,10 @@ fn come_back(fleet: &mut Fleet, peer: usize, expect: Option<Request>) {
 #[test]
 fn hosts_that_begin_together_make_one_swarm_whatever_is_cut_and_lost_meanwhile() {
     let mut members = 0;
-    for seed in 0..5_000 {
+    for seed in 0..1_500 {
         members += founding(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
-    assert!(members > 10_000, "hardly anybody got together: {members}");
+    assert!(members > 3_000, "hardly anybody got together: {members}");
 }
 
 /// Everything that is said is heard for a while, unless the story holds it back.
