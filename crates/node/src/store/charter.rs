@@ -7,7 +7,7 @@ use sigmalock_protocols::parts::Quorum;
 use crate::config::Membership;
 
 /// The version of what is in the directory.
-const FORMAT: u16 = 3;
+const FORMAT: u16 = 4;
 
 /// What a data directory belongs to. Votes given under one charter mean nothing under another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
