@@ -36,7 +36,7 @@ pub(crate) struct Wish {
     /// Only read: any number of readers hold the lock together, and no writer with them
     #[arg(long, conflicts_with = "permits")]
     shared: bool,
-    /// Take one of K permits, at most 64; whoever uses the name must say the same K
+    /// Take one of K permits, at most 64; whoever uses the name at the same time must say the same K
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=64))]
     permits: Option<u16>,
 }
@@ -72,7 +72,10 @@ impl Wish {
         };
         match guards {
             Ok(guards) => Ok(Held(guards)),
-            Err(error) => Err(not_acquired(&error.name, &error.error, &why_not(client).await)),
+            Err(error) => {
+                let permits = self.permits.unwrap_or(0);
+                Err(not_acquired(&error.name, permits, &error.error, &why_not(client).await))
+            }
         }
     }
 }

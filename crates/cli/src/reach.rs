@@ -59,8 +59,11 @@ pub(crate) fn unreachable(error: ConnectError) -> Failure {
     }
 }
 
-/// Why a lock was not acquired, with the name it is about, and why the peer can grant none, if so.
-pub(crate) fn not_acquired(name: &str, error: &AcquireError, why_not: &str) -> anyhow::Error {
+/// Why a lock was not acquired, with the name it is about, the number of permits that was asked for, and why
+/// the peer can grant none, if so.
+pub(crate) fn not_acquired(
+    name: &str, permits: u16, error: &AcquireError, why_not: &str,
+) -> anyhow::Error {
     match error {
         AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
             let why = if why_not.is_empty() { String::new() } else { format!("; {why_not}") };
@@ -68,6 +71,9 @@ pub(crate) fn not_acquired(name: &str, error: &AcquireError, why_not: &str) -> a
         }
         AcquireError::BadName { .. } | AcquireError::Refused { .. } => {
             Failure::usage(format!("{name}: {error}")).into()
+        }
+        AcquireError::OtherPermits { of } => {
+            Failure::usage(format!("{name} is in use with --permits {of}, not {permits}")).into()
         }
         AcquireError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),
         other => anyhow::anyhow!("{name}: {other}"),

@@ -20,6 +20,16 @@ pub(crate) fn millis(ms: u64) -> String {
     time(Duration::from_millis(ms))
 }
 
+/// A fencing token; a dash if it is not known.
+pub(crate) fn token(token: u64) -> String {
+    if token == 0 { "-".to_owned() } else { token.to_string() }
+}
+
+/// Which of how many permits somebody has, to be added to its name: `, slot 0 of 2`.
+pub(crate) fn slot(permits: u32, slot: Option<u32>) -> String {
+    slot.map_or_else(String::new, |slot| format!(", slot {slot} of {permits}"))
+}
+
 /// `1 vote`, `2 votes`.
 pub(crate) fn count(count: u64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }

@@ -104,6 +104,13 @@ pub enum AcquireError {
         /// What is wrong with it.
         text: String,
     },
+    /// Others are inside with another number of permits, or wait for one and were first. Mean the same
+    /// number, or wait until they are gone.
+    #[error("the lock is in use with {of} permits: whoever uses it must mean the same number")]
+    OtherPermits {
+        /// Their number.
+        of: u32,
+    },
     /// The peer does not do this. Change the request as the text says.
     #[error("{text}")]
     Refused {

@@ -78,8 +78,10 @@ impl Lock {
         self
     }
 
-    /// One of `of` permits: at most so many are inside together. Everybody who uses the name must say the same
-    /// number. [`Guard::slot`] says which one it is; tokens are counted for each.
+    /// One of `of` permits: at most so many are inside together, and neither writers nor readers with them.
+    /// Everybody who uses the name at the same time must say the same number, or is told
+    /// [`AcquireError::OtherPermits`]. [`Guard::slot`] says which one it is; tokens grow from holder to holder of
+    /// each.
     pub fn permits(mut self, of: u32) -> Self {
         self.mode = Mode::Permit { of };
         self

@@ -235,6 +235,7 @@ impl Session {
             }),
             Answer::Refused(refused) => self.on_over(refused.call, || match refused.code() {
                 v1::RefusalCode::BadName => AcquireError::BadName { text: refused.text.clone() },
+                v1::RefusalCode::OtherPermits => AcquireError::OtherPermits { of: refused.permits },
                 _ => AcquireError::Refused { text: refused.text.clone() },
             }),
             Answer::Opened(_) => {}

@@ -76,10 +76,17 @@ pub enum Mode {
     Exclusive,
     /// By any number of readers together.
     Shared,
-    /// By at most so many: a semaphore. Everybody who uses its name must mean the same number.
+    /// By at most so many: a semaphore. Whoever is inside with another number, or waits, keeps it out.
     Permit {
         /// How many permits there are; from 1 to [`PERMITS_MAX`].
         of: u16,
+    },
+    /// By whoever has this one of so many permits. Users ask for any permit; this is what becomes of that.
+    Slot {
+        /// How many permits there are; from 1 to [`PERMITS_MAX`].
+        of: u16,
+        /// Which, counted from 0.
+        index: u16,
     },
 }
 
@@ -87,10 +94,72 @@ pub enum Mode {
 pub const PERMITS_MAX: u16 = 64;
 
 impl Mode {
-    /// Whether any number of holders of these modes may be inside together.
+    /// Whether holders of these modes may be inside together: readers with readers, and different slots of one
+    /// number of permits. Of any permits that is not known before they have slots.
     #[must_use]
     pub const fn shares_with(self, other: Self) -> bool {
-        matches!((self, other), (Self::Shared, Self::Shared))
+        match (self, other) {
+            (Self::Shared, Self::Shared) => true,
+            (Self::Slot { of, index }, Self::Slot { of: theirs, index: other }) => {
+                of == theirs && index != other
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether holders of all these modes may be inside together.
+    pub fn all_share(modes: impl IntoIterator<Item = Self>) -> bool {
+        let mut modes = modes.into_iter();
+        let Some(first) = modes.next() else { return true };
+        let mut slots = first.slot_bit();
+        modes.all(|mode| {
+            let bit = mode.slot_bit();
+            let shares = match (first, mode) {
+                (Self::Slot { of, .. }, Self::Slot { of: theirs, .. }) => {
+                    of == theirs && bit != 0 && slots != 0 && slots & bit == 0
+                }
+                _ => first.shares_with(mode),
+            };
+            slots |= bit;
+            shares
+        })
+    }
+
+    /// What somebody has who asked in this mode and was given that slot.
+    #[must_use]
+    pub const fn with(self, slot: Option<u16>) -> Self {
+        match (self, slot) {
+            (Self::Permit { of }, Some(index)) => Self::Slot { of, index },
+            _ => self,
+        }
+    }
+
+    /// How many permits there are, if it is about permits.
+    #[must_use]
+    pub const fn permits(self) -> Option<u16> {
+        match self {
+            Self::Permit { of } | Self::Slot { of, .. } => Some(of),
+            Self::Exclusive | Self::Shared => None,
+        }
+    }
+
+    /// Whether there can be such a thing: as many permits as there may be, and a slot among them.
+    #[must_use]
+    pub const fn is_possible(self) -> bool {
+        match self {
+            Self::Exclusive | Self::Shared => true,
+            Self::Permit { of } => of >= 1 && of <= PERMITS_MAX,
+            Self::Slot { of, index } => of <= PERMITS_MAX && index < of,
+        }
+    }
+
+    /// Its slot in a set of slots; none if it has none, or an impossible one.
+    #[must_use]
+    pub const fn slot_bit(self) -> u64 {
+        match self {
+            Self::Slot { index, .. } if index < PERMITS_MAX => 1 << index,
+            _ => 0,
+        }
     }
 }
 
@@ -100,6 +169,7 @@ impl fmt::Display for Mode {
             Self::Exclusive => f.write_str("exclusive"),
             Self::Shared => f.write_str("shared"),
             Self::Permit { of } => write!(f, "{of}-permit"),
+            Self::Slot { of, index } => write!(f, "slot {index} of {of}"),
         }
     }
 }
@@ -125,7 +195,7 @@ pub enum LockReply {
         /// When the right ends.
         deadline: LocalTime,
         /// Which of the permits of a semaphore it is, counted from 0: no two holders have the same, and
-        /// tokens are counted for each. `None`: it is no semaphore.
+        /// tokens grow for each. `None`: it is no permit.
         slot: Option<u16>,
     },
     /// You are waiting; this may be said any number of times before you are in.
@@ -187,9 +257,14 @@ pub enum Refusal {
         /// The most.
         at_most: u16,
     },
-    /// The name of a semaphore is too long to tell its slots apart.
-    #[error("the name is too long for a semaphore: leave three bytes for its slots")]
-    NameTooLong,
+    /// Others are inside with another number of permits, or wait for one and were first.
+    #[error(
+        "this name is in use with {of} permits: whoever uses it at the same time must mean the same number"
+    )]
+    OtherPermits {
+        /// Their number.
+        of: u16,
+    },
     /// Nobody is forgotten.
     #[error(transparent)]
     Forget(#[from] ForgetRefusal),
@@ -242,4 +317,47 @@ pub enum ForgetRefusal {
          these, cannot be verified here: it takes your word (`unverified`) that they did not"
     )]
     Unverified,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn slot(of: u16, index: u16) -> Mode {
+        Mode::Slot { of, index }
+    }
+
+    #[test]
+    fn readers_share_with_readers_and_slots_of_one_number_with_each_other() {
+        let modes = [Mode::Exclusive, Mode::Shared, slot(2, 0), slot(2, 1), slot(3, 1), slot(3, 2)];
+        let together = [(1, 1), (2, 3), (3, 2), (4, 5), (5, 4)];
+        for (i, one) in modes.into_iter().enumerate() {
+            for (j, other) in modes.into_iter().enumerate() {
+                assert_eq!(one.shares_with(other), together.contains(&(i, j)), "{one}, {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_share_if_any_two_of_them_do() {
+        assert!(Mode::all_share([]) && Mode::all_share([Mode::Exclusive]));
+        assert!(
+            Mode::all_share([Mode::Shared; 3]) && Mode::all_share((0..64).map(|i| slot(64, i)))
+        );
+        assert!(!Mode::all_share([Mode::Exclusive; 2]));
+        assert!(!Mode::all_share([slot(3, 0), slot(3, 1), slot(3, 0)]), "one slot twice");
+        assert!(!Mode::all_share([slot(3, 0), slot(2, 1)]), "two numbers");
+        assert!(!Mode::all_share([slot(3, 0), Mode::Shared]));
+        assert!(!Mode::all_share([slot(99, 70), slot(99, 71)]), "what cannot be shares nothing");
+    }
+
+    #[test]
+    fn there_are_at_most_so_many_permits_and_no_slots_beyond_them() {
+        let permit = |of| Mode::Permit { of };
+        assert!(permit(1).is_possible() && permit(PERMITS_MAX).is_possible());
+        assert!(!permit(0).is_possible() && !permit(PERMITS_MAX + 1).is_possible());
+        assert!(slot(1, 0).is_possible() && slot(64, 63).is_possible());
+        assert!(!slot(0, 0).is_possible() && !slot(2, 2).is_possible());
+        assert!(!slot(65, 0).is_possible());
+    }
 }

@@ -1,6 +1,5 @@
 //! Names of locks.
 
-use alloc::format;
 use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::fmt;
@@ -72,13 +71,6 @@ impl Name {
             }
         }
         Ok(Self { digest: fnv1a(text.as_bytes()), text: Arc::from(text) })
-    }
-
-    /// The lock that is one of the permits of the semaphore of this name; `None` if its name would be too
-    /// long.
-    #[must_use]
-    pub fn slot(&self, index: u16) -> Option<Self> {
-        Self::new(&format!("{self}#{index}")).ok()
     }
 
     /// The text.

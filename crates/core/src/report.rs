@@ -106,7 +106,7 @@ pub enum Standing {
 pub struct ReplicaReport {
     /// Which of the n.
     pub index: u16,
-    /// Who has the vote: one, or readers together, at most [`OWNERS_SHOWN_MAX`].
+    /// Who has the vote: one, or several that may be inside together, at most [`OWNERS_SHOWN_MAX`].
     pub owners: Vec<OwnerReport>,
     /// Those who wait, oldest first, at most [`WAITERS_SHOWN_MAX`].
     pub waiters: Vec<RequestId>,
@@ -136,7 +136,7 @@ pub struct OwnerReport {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LocalReport {
-    /// Who is inside: one, or readers together, at most [`OWNERS_SHOWN_MAX`].
+    /// Who is inside: one, or several that may be inside together, at most [`OWNERS_SHOWN_MAX`].
     pub holders: Vec<HolderReport>,
     /// The calls that wait, next first, at most [`WAITERS_SHOWN_MAX`].
     pub waiters: Vec<CallId>,

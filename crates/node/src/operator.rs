@@ -48,6 +48,8 @@ impl Handle {
             answered: answered.len(),
             name,
         };
+        let owners = replicas.values().flatten().flat_map(|replica| &replica.owners);
+        let modes = owners.map(|owner| (owner.request, owner.mode)).collect();
         let queue = queue(&replicas);
         report.waiting = replicas.values().flatten().map(|r| r.waiting as usize).max().unwrap_or(0);
         let votes = report.votes();
@@ -63,7 +65,7 @@ impl Handle {
         report.waiting += next.len() + others.len();
         let queued = queue.into_iter().map(|request| waiter(request, &locals));
         report.queue = next.into_iter().chain(queued).chain(others).collect();
-        report.holders = report.find_holders(&votes, &locals);
+        report.holders = report.find_holders(&votes, &modes, &locals);
         report
     }
 
@@ -281,7 +283,8 @@ impl LockReport {
 
     /// Who is inside: whose peer says so; if that is silent, who has m votes.
     fn find_holders(
-        &self, votes: &BTreeMap<RequestId, usize>, locals: &BTreeMap<PeerId, LocalAnswer>,
+        &self, votes: &BTreeMap<RequestId, usize>, modes: &BTreeMap<RequestId, Mode>,
+        locals: &BTreeMap<PeerId, LocalAnswer>,
     ) -> Vec<Holder> {
         let mut holders = Vec::new();
         for (peer, local) in locals {
@@ -302,11 +305,10 @@ impl LockReport {
         };
         for (request, votes) in votes.iter().filter(silent) {
             let own = self.replicas.iter().filter(|replica| replica.owners.contains(request));
-            let reads = self.replicas.iter().any(|replica| replica.owners.len() > 1);
             holders.push(Holder {
                 peer: request.client,
                 label: None,
-                mode: if reads { Mode::Shared } else { Mode::Exclusive },
+                mode: modes.get(request).copied().unwrap_or_default(),
                 token: None,
                 votes: *votes,
                 held_for: own.clone().map(|replica| replica.held_for).max().unwrap_or_default(),
@@ -386,15 +388,16 @@ fn unqueued(
 /// What all peers said of one name, in short.
 fn summary(m: usize, entries: &[(PeerId, NameEntry)]) -> Option<LockSummary> {
     let (_, first) = entries.first()?;
-    let mut votes: BTreeMap<RequestId, (usize, Duration)> = BTreeMap::new();
+    let mut votes: BTreeMap<RequestId, (usize, Duration, Mode)> = BTreeMap::new();
     for owner in entries.iter().flat_map(|(_, entry)| &entry.owners) {
-        let (count, held_for) = votes.entry(owner.request).or_default();
-        *count += 1;
+        let (count, held_for, mode) = votes.entry(owner.request).or_default();
+        (*count, *mode) = (*count + 1, owner.mode);
         *held_for = (*held_for).max(duration(owner.held_for));
     }
-    let lead = votes.iter().max_by_key(|(_, (count, _))| *count);
-    let (request, (votes, held_for)) = lead.map(|(r, v)| (Some(*r), *v)).unwrap_or_default();
     let inside = entries.iter().find_map(|(peer, entry)| Some((*peer, entry.holders.first()?)));
+    let theirs = inside.and_then(|(_, (holder, _))| votes.get_key_value(&holder.request?));
+    let lead = theirs.or_else(|| votes.iter().max_by_key(|(_, (count, ..))| *count));
+    let (request, (votes, held_for, mode)) = lead.map(|(r, v)| (Some(*r), *v)).unwrap_or_default();
     let holders: usize = entries.iter().map(|(_, entry)| entry.holders.len()).sum();
     let held = inside.is_some() || votes >= m;
     let known = entries.iter().map(|(_, entry)| entry.token).max().unwrap_or_default();
@@ -403,6 +406,7 @@ fn summary(m: usize, entries: &[(PeerId, NameEntry)]) -> Option<LockSummary> {
         peer: inside.map(|(peer, _)| peer).or(request.map(|request| request.client)),
         label: inside.map(|(_, (_, label))| label.clone()),
         held,
+        mode: inside.map_or(mode, |(_, (holder, _))| holder.mode),
         holders: (holders as u32).max(held.into()),
         token: inside.and_then(|(_, (holder, _))| holder.token).unwrap_or(known),
         votes,

@@ -23,7 +23,7 @@ pub struct LockReport {
     pub n: usize,
     /// Votes that hold it.
     pub m: usize,
-    /// Who is inside: one, or readers together.
+    /// Who is inside: one, or readers together, or those who have permits.
     pub holders: Vec<Holder>,
     /// Its replicas, all n.
     pub replicas: Vec<ReplicaView>,
@@ -66,7 +66,7 @@ pub struct ReplicaView {
     pub host: Option<PeerId>,
     /// Whether the host answered. If not, the rest is unknown.
     pub answered: bool,
-    /// Whose its vote is: one request's, or that of readers together.
+    /// Whose its vote is: one request's, or that of readers together, or one's for each permit.
     pub owners: Vec<RequestId>,
     /// How long that has been so.
     pub held_for: Duration,
@@ -104,7 +104,9 @@ pub struct LockSummary {
     pub label: Option<String>,
     /// Whether it is held, not merely asked for.
     pub held: bool,
-    /// How many are inside; more than one only if they are readers.
+    /// In what company it holds it, or has the most votes.
+    pub mode: Mode,
+    /// How many are inside; more than one only if they are readers, or have permits.
     pub holders: u32,
     /// The token it shows; if nobody holds it, the highest known.
     pub token: Token,

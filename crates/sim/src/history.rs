@@ -104,6 +104,8 @@ pub enum Ending {
     Cancelled,
     /// It was refused at once.
     Refused,
+    /// Others mean this number of permits, which is not its own.
+    OtherPermits(u16),
 }
 
 /// Where every message went, by kind.

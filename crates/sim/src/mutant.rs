@@ -61,7 +61,8 @@ impl Mutant {
     /// Whether there must be agents for it to show.
     #[must_use]
     pub const fn needs_agents(self) -> bool {
-        matches!(self, Self::Agent(_) | Self::Sigma(sigma::Mutant::OverlapsBlocks))
+        use sigma::Mutant::{LinesUpSlots, OverlapsBlocks};
+        matches!(self, Self::Agent(_) | Self::Sigma(LinesUpSlots | OverlapsBlocks))
     }
 
     /// Whether there must be readers, permits or several locks at once for it to show.
@@ -79,12 +80,18 @@ impl Mutant {
                         | Mutant::ReadsUnderTheWritersToken
                         | Mutant::ForgetsReaders
                         | Mutant::HandsOffOneReader
+                        | Mutant::LetsPermitsJoinWriters
+                        | Mutant::LetsReadersJoinPermits
+                        | Mutant::MixesPermits
+                        | Mutant::GivesASlotTwice
+                        | Mutant::HushesUpNumbers
+                        | Mutant::NamesItsOwnNumber
+                        | Mutant::ReusesSlotTokens
+                        | Mutant::RemembersOneSlot
+                        | Mutant::TrustsOtherSlots
+                        | Mutant::LinesUpSlots
                 )
-                | Self::Agent(
-                    agent::Mutant::AsksForOneSlot
-                        | agent::Mutant::MakesUpASlot
-                        | agent::Mutant::KeepsEverySlot
-                )
+                | Self::Agent(agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot)
         )
     }
 

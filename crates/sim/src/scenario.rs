@@ -373,6 +373,7 @@ impl Words {
                     Ending::TimedOut => "has waited long enough",
                     Ending::Cancelled => "no longer wants it",
                     Ending::Refused => "is refused",
+                    Ending::OtherPermits(of) => &format!("is told that others mean {of} permits"),
                 };
                 format!("{} {why}", who(request))
             }

@@ -5,7 +5,8 @@ mod crowd;
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, RequestId, Span, Token,
+    Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, Refusal, RequestId, Span,
+    Token,
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
@@ -38,7 +39,6 @@ struct Pass {
     name: usize,
     mode: Mode,
     token: Token,
-    slot: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -85,8 +85,8 @@ pub(crate) struct Users {
     /// Users of an open workload that have nothing to do.
     idle: Vec<u32>,
     names: Vec<Name>,
-    /// One for each lock, and for each slot of a semaphore.
-    registers: BTreeMap<(usize, Option<u16>), FencedRegister>,
+    /// One for each lock.
+    registers: BTreeMap<usize, FencedRegister>,
     register_checks: bool,
     rng: Rng,
     /// Sessions under way, and requests still to be made after the heal.
@@ -316,6 +316,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             (LockReply::Busy, Some(user)) => self.end(user, request, Ending::Busy),
             (LockReply::TimedOut, Some(user)) => self.end(user, request, Ending::TimedOut),
             (LockReply::Cancelled, Some(user)) => self.end(user, request, Ending::Cancelled),
+            (LockReply::Refused(Refusal::OtherPermits { of }), Some(user)) => {
+                self.end(user, request, Ending::OtherPermits(of));
+            }
             (LockReply::Refused(_), Some(user)) => self.end(user, request, Ending::Refused),
             // What is said to a call that is over goes on record too, for an oracle to object to. The
             // calls that release and cancel have answers of their own, which nobody waits for.
@@ -364,21 +367,18 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             session.phase
         {
             let Session { request, name, errand, .. } = *session;
-            let last = Some(Pass { request, name, mode: errand.mode, token, slot });
+            let last = Some(Pass { request, name, mode: errand.mode.with(slot), token });
             user.last = last;
             self.write_again(last);
         }
     }
 
     fn write_again(&mut self, last: Option<Pass>) {
-        if let Some(Pass { request, name, mode, token, slot }) = last {
+        if let Some(Pass { request, name, mode, token }) = last {
             let checks = self.users.register_checks;
-            let register = self.users.registers.entry((name, slot));
+            let register = self.users.registers.entry(name);
             let register = register.or_insert_with(|| FencedRegister::new(checks));
-            let accepted = match mode {
-                Mode::Exclusive | Mode::Permit { .. } => register.write(token, request),
-                Mode::Shared => register.read(token),
-            };
+            let accepted = register.touch(mode, token, request);
             self.record(What::Wrote { request, token, accepted });
         }
     }

@@ -124,8 +124,12 @@ pub struct Workload {
     pub ttl: Length,
     /// How many of them only want to read, and may be inside together.
     pub readers: f64,
-    /// If the locks are semaphores: how many permits each has. Only agents know them.
-    pub permits: Option<u16>,
+    /// How many of them want a permit.
+    pub permits: f64,
+    /// Of how many permits: each of them means one of these numbers.
+    pub numbers: Vec<u16>,
+    /// Whether they want a certain one, because nobody is there to find them one: only agents do.
+    pub certain_slots: bool,
     /// How many of the locks they take at once, at most, all or none.
     pub together: usize,
     /// Whether they do so in any order, and not in the one that all keep to: a mutant.
@@ -161,7 +165,9 @@ impl Workload {
             clients_per_peer: 1,
             ttl: Length::Constant(Span::from_secs(10)),
             readers: 0.0,
-            permits: None,
+            permits: 0.0,
+            numbers: Vec::new(),
+            certain_slots: false,
             together: 1,
             any_order: false,
             inside: Length::ZERO,
@@ -184,8 +190,10 @@ impl Workload {
         if self.readers > 0.0 && rng.chance(self.readers) {
             errand.mode = Mode::Shared;
         }
-        if let Some(of) = self.permits {
-            errand.mode = Mode::Permit { of };
+        if self.permits > 0.0 && rng.chance(self.permits) {
+            let of = *rng.pick(&self.numbers);
+            let slot = self.certain_slots.then(|| rng.below(of.into()) as u16);
+            errand.mode = Mode::Permit { of }.with(slot);
         }
         if !kind {
             errand.cancel_after = self.cancel.draw(rng);

@@ -2,9 +2,9 @@
 
 mod stage;
 
-use sigmalock_core::{RequestId, Span};
+use sigmalock_core::{Mode, RequestId, Span};
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_sim::history::What;
+use sigmalock_sim::history::{Ending, What};
 use sigmalock_sim::run::{Outcome, RunConfig};
 use sigmalock_sim::subject::Subject;
 use sigmalock_sim::workload::Length;
@@ -72,7 +72,7 @@ fn among_mostly_readers_a_writer_waits_no_longer_than_those_before_it_take() {
 fn a_semaphore_is_used_to_the_full_and_nobody_starves() {
     for permits in [1, 2, 4] {
         let mut world = crowd(12);
-        world.workload.permits = Some(permits);
+        (world.workload.permits, world.workload.numbers) = (1.0, vec![permits]);
         let outcome = run(&world, true);
         assert_eq!(most_inside(&outcome), usize::from(permits));
         let least = 0.6 * f64::from(permits) / (0.2 + 0.04);
@@ -80,4 +80,40 @@ fn a_semaphore_is_used_to_the_full_and_nobody_starves() {
         let turn = ms(12 * 2 * 300 / u64::from(permits));
         assert!(longest_wait(&outcome) < turn, "{} of {turn}", longest_wait(&outcome));
     }
+}
+
+#[test]
+fn writers_readers_and_permits_of_one_name_take_turns_and_nobody_starves() {
+    let mut world = crowd(12);
+    (world.workload.permits, world.workload.numbers) = (0.5, vec![3]);
+    world.workload.readers = 0.5;
+    let outcome = run(&world, true);
+    let mut entries = [0; 3];
+    let mut modes = std::collections::BTreeMap::new();
+    for record in outcome.history.iter().flatten() {
+        match &record.what {
+            What::Asked { request, mode, .. } => drop(modes.insert(*request, *mode)),
+            What::Granted { request, .. } => match modes[request] {
+                Mode::Exclusive => entries[0] += 1,
+                Mode::Shared => entries[1] += 1,
+                Mode::Permit { .. } | Mode::Slot { .. } => entries[2] += 1,
+            },
+            _ => {}
+        }
+    }
+    assert!(entries.iter().all(|entries| *entries > 50), "{entries:?}");
+    assert!(most_inside(&outcome) >= 3);
+    assert!(longest_wait(&outcome) < ms(11 * 400), "{}", longest_wait(&outcome));
+}
+
+#[test]
+fn of_two_numbers_of_permits_one_is_in_use_and_whoever_means_the_other_is_told_so() {
+    let mut world = crowd(8);
+    (world.workload.permits, world.workload.numbers) = (1.0, vec![2, 4]);
+    let outcome = run(&world, true);
+    let told = outcome.history.iter().flatten();
+    let told = told.filter(|r| matches!(r.what, What::Ended(_, Ending::OtherPermits(2 | 4))));
+    assert!(told.count() > 100);
+    let least = 0.6 * 2.0 / (0.2 + 0.04);
+    assert!(outcome.throughput_per_s > least, "{} of {least}", outcome.throughput_per_s);
 }

@@ -28,7 +28,10 @@ pub(super) fn lock(report: LockReport) -> v1::Lock {
 }
 
 fn holder(holder: Holder) -> v1::Holder {
+    let (permits, slot) = permit(holder.mode);
     v1::Holder {
+        permits,
+        slot,
         peer: holder.peer.to_string(),
         label: holder.label.unwrap_or_default(),
         token: holder.token.map_or(0, |token| token.0),
@@ -43,8 +46,17 @@ fn mode(mode: Mode) -> v1::Mode {
     match mode {
         Mode::Exclusive => v1::Mode::Exclusive,
         Mode::Shared => v1::Mode::Shared,
-        Mode::Permit { .. } => v1::Mode::Permit,
+        Mode::Permit { .. } | Mode::Slot { .. } => v1::Mode::Permit,
     }
+}
+
+/// How many permits there are, and which it is.
+fn permit(mode: Mode) -> (u32, Option<u32>) {
+    let slot = match mode {
+        Mode::Slot { index, .. } => Some(index.into()),
+        Mode::Exclusive | Mode::Shared | Mode::Permit { .. } => None,
+    };
+    (mode.permits().unwrap_or(0).into(), slot)
 }
 
 fn waiter(waiter: Waiter) -> v1::Waiter {
@@ -72,7 +84,11 @@ fn replica(replica: &ReplicaView) -> v1::Replica {
 }
 
 pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
+    let (permits, slot) = permit(summary.mode);
     v1::LockSummary {
+        mode: mode(summary.mode).into(),
+        permits,
+        slot,
         name: summary.name.to_string(),
         held: summary.held,
         holders: summary.holders,

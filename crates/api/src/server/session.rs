@@ -129,7 +129,7 @@ fn wish(acquire: &v1::Acquire, ttl_default: Span) -> Result<Acquire, v1::Refused
 }
 
 fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused {
-    v1::Refused { call, code: code.into(), text: text.into() }
+    v1::Refused { call, code: code.into(), text: text.into(), permits: 0 }
 }
 
 fn say(call: u64, reply: LockReply) -> Say {
@@ -155,7 +155,12 @@ fn say(call: u64, reply: LockReply) -> Say {
         LockReply::TimedOut => Say::TimedOut(v1::TimedOut { call }),
         LockReply::Cancelled => Say::Cancelled(v1::Cancelled { call }),
         LockReply::Refused(refusal) => {
-            Say::Refused(refused(call, code(refusal), refusal.to_string()))
+            let permits = match refusal {
+                Refusal::OtherPermits { of } => of.into(),
+                _ => 0,
+            };
+            let refused = refused(call, code(refusal), refusal.to_string());
+            Say::Refused(v1::Refused { permits, ..refused })
         }
     }
 }
@@ -165,7 +170,7 @@ fn code(refusal: Refusal) -> RefusalCode {
         Refusal::TtlTooShort { .. } | Refusal::TtlTooLong { .. } => RefusalCode::BadTtl,
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
         Refusal::NoSuchMode { .. } | Refusal::BadPermits { .. } => RefusalCode::BadMode,
-        Refusal::NameTooLong => RefusalCode::BadName,
+        Refusal::OtherPermits { .. } => RefusalCode::OtherPermits,
         Refusal::UnknownCall | Refusal::Forget(_) => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }

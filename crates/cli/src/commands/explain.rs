@@ -56,7 +56,8 @@ fn explain(lock: &report::Lock, why_not: &str) -> String {
         let _ = writeln!(text, "Nobody gets a lock here now: {why_not}.");
     }
     holder(lock, &mut text);
-    readers(lock, &mut text);
+    others(lock, &mut text);
+    permits(lock, &mut text);
     queue(lock, &mut text);
     hosts(lock, &mut text);
     text
@@ -98,11 +99,26 @@ fn silent(lock: &report::Lock) -> impl Iterator<Item = &report::Replica> {
 }
 
 /// Those who are inside with the first.
-fn readers(lock: &report::Lock, text: &mut String) {
-    let others: Vec<String> = lock.holders.iter().skip(1).map(who).collect();
+fn others(lock: &report::Lock, text: &mut String) {
+    let with = |other| format!("{}, with token {}", who(other), words::token(other.token));
+    let others: Vec<String> = lock.holders.iter().skip(1).map(with).collect();
     if !others.is_empty() {
-        let _ = writeln!(text, "It is shared; inside, too: {}.", others.join(", "));
+        let _ = writeln!(text, "It is shared; inside, too: {}.", others.join("; "));
     }
+}
+
+/// How many permits are left, where there are any.
+fn permits(lock: &report::Lock, text: &mut String) {
+    let permits = lock.holder.as_ref().map_or(0, |holder| holder.permits);
+    let out = u32::try_from(lock.holders.len()).unwrap_or(u32::MAX);
+    let _ = match (permits, permits.saturating_sub(out)) {
+        (0, _) => Ok(()),
+        (_, 0) => writeln!(text, "No permit is left."),
+        (_, 1) => writeln!(text, "1 permit is left, for whoever says --permits {permits}."),
+        (_, left) => {
+            writeln!(text, "{left} permits are left, for whoever says --permits {permits}.")
+        }
+    };
 }
 
 fn queue(lock: &report::Lock, text: &mut String) {
@@ -209,6 +225,32 @@ mod tests {
         assert!(words.starts_with("/x is held by run make (77) at p7 for "), "{words}");
         assert!(words.contains("with 3 of 3 votes (2 are needed) and token 9"), "{words}");
         assert!(words.contains("  1. at p1: p1/4\n  … and 2 more\n"), "{words}");
+    }
+
+    #[test]
+    fn all_who_are_inside_are_named_with_slots_and_tokens_and_what_is_left() {
+        let mut held = lock([("p7/1", true, 0); 3]);
+        let holder = |slot| Holder {
+            peer: format!("p{slot}"),
+            label: "run make".into(),
+            token: 9 + u64::from(slot),
+            permits: 3,
+            slot: Some(slot),
+            ..Holder::default()
+        };
+        held.holder = Some(holder(0));
+        held.holders = vec![holder(0), holder(1)];
+        let words = explain(&held, "");
+        assert!(words.starts_with("/x is held by run make at p0, slot 0 of 3 for "), "{words}");
+        assert!(
+            words
+                .contains("It is shared; inside, too: run make at p1, slot 1 of 3, with token 10.")
+        );
+        assert!(words.contains("1 permit is left, for whoever says --permits 3."), "{words}");
+        held.holders.push(holder(2));
+        assert!(explain(&held, "").contains("No permit is left."));
+        held.holders.truncate(1);
+        assert!(explain(&held, "").contains("2 permits are left"));
     }
 
     #[test]

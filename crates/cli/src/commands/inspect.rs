@@ -50,41 +50,35 @@ pub(crate) fn look(peer: &Peer, name: &Name) -> anyhow::Result<report::Lock> {
 }
 
 fn head(lock: &report::Lock) -> String {
-    let holder = lock.holder.as_ref().map_or_else(
-        || "nobody".to_owned(),
-        |holder| {
-            let for_ = words::millis(holder.held_for_ms);
-            format!(
-                "{} for {for_}, with {} of {} votes",
-                who(holder),
-                holder.votes,
-                lock.replicas_total
-            )
-        },
-    );
-    let others = lock.holders.len().saturating_sub(1);
-    let holder = match others {
-        0 => holder,
-        _ => format!("{holder}; and {others} more, all reading"),
+    let total = lock.replicas_total;
+    let line = |holder: &report::Holder| {
+        let for_ = words::millis(holder.held_for_ms);
+        format!("{} for {for_}, with {} of {total} votes", who(holder), holder.votes)
     };
-    let (name, waiting, token) = (&lock.name, lock.waiting, token(lock));
-    format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
+    let (name, waiting) = (&lock.name, lock.waiting);
+    if let [_, _, ..] = lock.holders.as_slice() {
+        let lines = lock.holders.iter().map(|holder| {
+            let token = words::token(holder.token);
+            format!("holder   {}, token {token}\n", line(holder))
+        });
+        return format!("{name}\n{}waiting  {waiting}\n\n", lines.collect::<String>());
+    }
+    let holder = lock.holder.as_ref().map_or_else(|| "nobody".to_owned(), line);
+    format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {}\n\n", token(lock))
 }
 
 /// The holder's token; without one, the last that any host knows.
 pub(crate) fn token(lock: &report::Lock) -> String {
     let holder = lock.holder.as_ref().map_or(0, |holder| holder.token);
-    match if holder > 0 { holder } else { lock.token } {
-        0 => "-".to_owned(),
-        token => token.to_string(),
-    }
+    words::token(if holder > 0 { holder } else { lock.token })
 }
 
-/// A holder as people know it: its label, if its peer told it.
+/// A holder as people know it: its label, if its peer told it; with a permit, which.
 pub(crate) fn who(holder: &report::Holder) -> String {
+    let slot = words::slot(holder.permits, holder.slot);
     match holder.label.as_str() {
-        "" => format!("a user of {}", holder.peer),
-        label => format!("{label} at {}", holder.peer),
+        "" => format!("a user of {}{slot}", holder.peer),
+        label => format!("{label} at {}{slot}", holder.peer),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct VictimFlags {
     /// Give every peer an agent and several users, for whom it is one contender in the swarm
     #[arg(long)]
     agents: bool,
-    /// Let some users only read, who may be inside together (sigma only)
+    /// Let some users only read, and some want permits, so that they may be inside together (sigma only)
     #[arg(long)]
     pub(crate) modes: bool,
 }

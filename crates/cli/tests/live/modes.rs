@@ -1,12 +1,15 @@
 //! Readers, permits, and several locks at once, among the clients of three peers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use sigmalock::{AcquireError, Client};
 
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Manner, Peer};
 
 const TTL: Duration = Duration::from_secs(10);
 const WORKING: Duration = Duration::from_secs(6);
@@ -199,4 +202,190 @@ async fn several_names_at_once_are_all_or_none_and_nobody_waits_in_circles() {
         guard.expect("none of the others is kept").release().await.expect("and out");
     }
     held.release().await.expect("and out");
+}
+
+/// `sigmalock WORDS…` at a peer.
+fn command(peer: &Peer, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+    command.args(words).env("SIGMALOCK_API", format!("unix:{}", peer.socket.display()));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// `sigmalock run NAME FLAGS… -- true` at a peer.
+fn run(peer: &Peer, name: &str, flags: &[&str]) -> Output {
+    let words = [&["run", name], flags, &["--", "true"]].concat();
+    command(peer, &words).output().expect("the binary starts")
+}
+
+/// Its exit code.
+fn code(peer: &Peer, name: &str, flags: &[&str]) -> Option<i32> {
+    run(peer, name, flags).status.code()
+}
+
+/// A `run` whose command stays inside until it is let go.
+struct Inside {
+    run: Child,
+    token: u64,
+    slot: Option<u64>,
+}
+
+impl Inside {
+    /// Enters, and reads what the command has in its environment.
+    fn enter(peer: &Peer, name: &str, flags: &[&str]) -> Self {
+        let script = "echo $SIGMALOCK_TOKEN $SIGMALOCK_SLOT; exec cat";
+        let words = [&["run", name], flags, &["--", "sh", "-c", script]].concat();
+        let mut run = command(peer, &words);
+        let run = run.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut run = run.expect("the binary starts");
+        let mut line = String::new();
+        let read = run.stdout.as_mut().map(|stdout| BufReader::new(stdout).read_line(&mut line));
+        read.expect("it has an output").expect("it can be read");
+        let mut numbers = line.split_whitespace().map(|n| n.parse().expect("a number"));
+        let (token, slot) = (numbers.next().expect("a token"), numbers.next());
+        Self { run, token, slot }
+    }
+
+    /// What people see of it.
+    fn seen(&self) -> (Option<u64>, Option<u64>) {
+        (Some(self.token), self.slot)
+    }
+
+    fn leave(mut self) {
+        drop(self.run.stdin.take());
+        assert!(self.run.wait().expect("it can be waited for").success());
+    }
+}
+
+/// What `sigmalock WORDS… --json` says at a peer.
+fn json(peer: &Peer, words: &[&str]) -> Value {
+    let said = command(peer, words).arg("--json").output().expect("the binary starts");
+    serde_json::from_slice(&said.stdout).expect("one object")
+}
+
+/// The token and the slot of a holder.
+fn seen(holder: &Value) -> (Option<u64>, Option<u64>) {
+    (holder["token"].as_u64(), holder["slot"].as_u64())
+}
+
+#[tokio::test]
+async fn a_name_is_one_thing_at_a_time_and_people_see_which() {
+    let fleet = Fleet::of(3).await;
+    let (here, there, name) = (&fleet.peers[0], &fleet.peers[1], "/modes/one");
+    let first = Inside::enter(here, name, &["--permits", "2"]);
+    assert_eq!(code(there, name, &["--try"]), Some(75), "a writer beside a permit");
+    assert_eq!(code(there, name, &["--shared", "--try"]), Some(75), "a reader beside a permit");
+    let second = Inside::enter(there, name, &["--permits", "2"]);
+    assert_eq!(code(here, name, &["--permits", "2", "--try"]), Some(75), "there are two");
+    for patience in [&["--try"][..], &[]] {
+        let refused = run(there, name, &[&["--permits", "3"], patience].concat());
+        let sentence = "sigmalock: /modes/one is in use with --permits 2, not 3\n";
+        assert_eq!(String::from_utf8_lossy(&refused.stderr), sentence);
+        assert_eq!(refused.status.code(), Some(64));
+    }
+    let mut slots = [first.slot, second.slot];
+    slots.sort_unstable();
+    assert_eq!(slots, [Some(0), Some(1)]);
+
+    let both = BTreeSet::from([first.seen(), second.seen()]);
+    let listed = json(here, &["locks", name]);
+    assert!(both.contains(&seen(&listed)), "{listed}: {both:?}");
+    assert_eq!((listed["holders"].as_u64(), listed["permits"].as_u64()), (Some(2), Some(2)));
+    let inspected = json(there, &["inspect", name]);
+    let holders = inspected["holders"].as_array().expect("a list").iter();
+    assert_eq!(holders.map(seen).collect::<BTreeSet<_>>(), both);
+    for word in ["explain", "inspect"] {
+        let words = command(here, &[word, name]).output().expect("the binary starts").stdout;
+        let words = String::from_utf8_lossy(&words).into_owned();
+        for inside in [&first, &second] {
+            assert!(words.contains(&format!("token {}", inside.token)), "{words}");
+            let slot = inside.slot.expect("it has one");
+            assert!(words.contains(&format!("slot {slot} of 2")), "{words}");
+        }
+        assert!(!words.contains("is free"), "{words}");
+    }
+    first.leave();
+    second.leave();
+
+    let wide = Inside::enter(here, name, &["--permits", "3"]);
+    assert_eq!(code(there, name, &["--permits", "2", "--try"]), Some(64), "the other way round");
+    wide.leave();
+    let writer = Inside::enter(here, name, &[]);
+    assert_eq!(
+        code(there, name, &["--permits", "2", "--try"]),
+        Some(75),
+        "a permit beside a writer"
+    );
+    assert_eq!(seen(&json(there, &["locks", name])), writer.seen());
+    writer.leave();
+    let reader = Inside::enter(here, name, &["--shared"]);
+    assert_eq!(
+        code(there, name, &["--permits", "2", "--try"]),
+        Some(75),
+        "a permit beside a reader"
+    );
+    assert_eq!(code(there, name, &["--shared", "--try"]), Some(0));
+    assert_eq!(seen(&json(there, &["locks", name])), reader.seen());
+    assert_eq!(seen(&json(there, &["inspect", name])["holder"]), reader.seen());
+    reader.leave();
+}
+
+#[tokio::test]
+async fn a_writer_that_waits_is_passed_neither_by_permits_nor_by_readers() {
+    let fleet = Fleet::of(3).await;
+    let (here, there, name) = (&fleet.peers[0], &fleet.peers[1], "/modes/turns");
+    let permit = Inside::enter(here, name, &["--permits", "2"]);
+    let mut writer = command(there, &["run", name, "--", "true"]).spawn().expect("it starts");
+    let begin = Instant::now();
+    while json(here, &["inspect", name])["waiting"] != 1 {
+        assert!(begin.elapsed() < Duration::from_secs(5), "the writer does not wait");
+    }
+    for flags in [&["--permits", "2", "--try"][..], &["--shared", "--try"]] {
+        assert_eq!(code(here, name, flags), Some(75), "{flags:?}");
+    }
+    assert!(writer.try_wait().expect("it can be asked").is_none(), "the permit is out");
+    permit.leave();
+    assert!(writer.wait().expect("it can be waited for").success());
+    assert_eq!(code(here, name, &["--permits", "2", "--wait", "5s"]), Some(0));
+}
+
+/// Whether one of two permits is out, as those see it who want something else.
+fn is_out(peer: &Peer, name: &str) {
+    for (flags, expected) in [
+        (&["--try"][..], 75),
+        (&["--shared", "--try"], 75),
+        (&["--permits", "3", "--try"], 64),
+        (&["--permits", "2", "--wait", "10s"], 0),
+    ] {
+        assert_eq!(code(peer, name, flags), Some(expected), "{flags:?}");
+    }
+}
+
+#[tokio::test]
+async fn permits_keep_others_out_after_their_hosts_were_killed_and_restarted() {
+    let mut fleet = Fleet::start(3, Manner { durable: true, ..Manner::default() }).await;
+    let permit = Inside::enter(&fleet.peers[0], "/modes/kept", &["--permits", "2"]);
+    for _ in 0..2 {
+        let peer = fleet.kill(1);
+        fleet.restart(peer).await;
+        fleet.converged(Duration::from_secs(20)).await;
+    }
+    is_out(&fleet.peers[1], "/modes/kept");
+    permit.leave();
+}
+
+#[tokio::test]
+async fn permits_keep_others_out_when_new_hosts_come_and_old_ones_leave() {
+    for open in [false, true] {
+        let mut fleet = Fleet::start(3, Manner { open, ..Manner::default() }).await;
+        let permit = Inside::enter(&fleet.peers[0], "/modes/moved", &["--permits", "2"]);
+        for _ in 0..2 {
+            fleet.join(&[]).await;
+            fleet.converged(Duration::from_secs(20)).await;
+        }
+        fleet.leave(1).await;
+        fleet.converged(Duration::from_secs(20)).await;
+        is_out(&fleet.peers[3], "/modes/moved");
+        permit.leave();
+    }
 }

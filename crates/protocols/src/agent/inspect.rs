@@ -32,8 +32,13 @@ impl<P: Protocol + Inspect> Inspect for Agent<P> {
                 report.holders.push(HolderReport { call, ..*holder });
             }
         }
-        report.waiters.extend(inner.waiters.iter().filter_map(|call| self.whose(*call)));
+        // Whoever waits for a permit does so once, and for every slot in the swarm.
+        report.waiters.extend(inner.waiters.iter().filter_map(|call| passed_from(*call)));
+        let permits = self.permits.iter().filter(|(_, permit)| permit.waits_for(name));
+        report.waiters.extend(permits.map(|(user, _)| *user));
+        report.waiters.sort_unstable();
         report.waiting = report.waiters.len() as u32;
+        report.waiters.truncate(WAITERS_SHOWN_MAX);
         let Some(local) = self.locks.get(name) else { return report };
         report.holders.extend(local.inside.as_ref().map(|user| {
             let same = |holder: &&HolderReport| holder.call == user.grant.call;

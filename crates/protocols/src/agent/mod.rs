@@ -17,8 +17,8 @@
 //!
 //! Only exclusive locks are handed on like that. Whoever wants to share a lock is passed on to the swarm as
 //! a request of its own: there is nothing to hand on, for nobody has to leave; and a reader that slipped in
-//! beside another one here would overtake the writers that wait elsewhere. `permits` makes semaphores of
-//! exclusive locks.
+//! beside another one here would overtake the writers that wait elsewhere. `permits` makes one of several
+//! requests for slots what a user asked for.
 //!
 //! # What it assumes
 //!

@@ -15,8 +15,6 @@ mutants! {
     IgnoresPatience = "ignores-patience",
     /// An agent asks for one slot of a semaphore, and waits for it while others are free.
     AsksForOneSlot = "asks-for-one-slot",
-    /// An agent asks for one slot more than a semaphore has.
-    MakesUpASlot = "makes-up-a-slot",
     /// An agent that has a slot keeps the others that it gets.
     KeepsEverySlot = "keeps-every-slot",
 }

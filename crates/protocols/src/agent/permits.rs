@@ -1,17 +1,18 @@
-//! Semaphores: k permits are k locks, its *slots*, and whoever holds one of them is inside.
+//! Semaphores: a lock with k permits has k *slots*, and whoever holds one of them is inside.
 //!
-//! Slot 2 of `/gpu` is the lock `/gpu#2`: m votes of one slot win, and no two clients win the same, so that
-//! never more than k are inside. A client asks for one slot, drawn at random. If that is taken, it asks for
-//! all of them, enters by the first that it gets, and takes the others back. Nobody holds one slot while
-//! waiting for another, so no two wait for each other; and as whoever waits does so in all the queues, no slot
-//! stays free while somebody waits. Tokens are counted for each slot.
+//! A vote is for one slot of so many: m votes of one slot win, and no two clients win the same, so that never
+//! more than k are inside. The protocol inside sees to that, and that neither writers nor readers are inside
+//! with them, nor permits of another number; whoever means another one is told theirs. A client asks for one
+//! slot, drawn at random. If that is taken, it asks for all of them, enters by the first that it gets, and takes
+//! the others back. Nobody holds one slot while waiting for another, so no two wait for each other; and as
+//! whoever waits does so for all of them, no slot stays free while somebody waits for permits alone.
 
 use alloc::vec::Vec;
 
 use sigmalock_core::lock::PERMITS_MAX;
 use sigmalock_core::{
-    Acquire, CallId, LocalTime, LockReply, LockRequest, Name, Patience, Protocol, Refusal, Span,
-    Token,
+    Acquire, CallId, LocalTime, LockReply, LockRequest, Mode, Name, Patience, Protocol, Refusal,
+    Span, Token,
 };
 
 use super::{Agent, Cx, Mutant, Timer};
@@ -47,10 +48,15 @@ struct Slot {
 struct Inside {
     /// The agent's call.
     call: CallId,
-    index: u16,
     deadline: LocalTime,
     /// The user was told to leave, and may still be on its way out.
     lost: bool,
+}
+
+impl Permit {
+    pub(super) fn waits_for(&self, name: &Name) -> bool {
+        self.name == *name && self.inside.is_none()
+    }
 }
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
@@ -61,10 +67,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         &mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire, of: u16,
     ) {
         let Acquire { name, ttl, patience, .. } = wish;
-        let refusal = if of == 0 || of > PERMITS_MAX {
+        let refusal = if !(Mode::Permit { of }).is_possible() {
             Some(Refusal::BadPermits { at_most: PERMITS_MAX })
-        } else if name.slot(of - 1).is_none() {
-            Some(Refusal::NameTooLong)
         } else if self.calls.contains_key(&id) || self.permits.contains_key(&id) {
             Some(Refusal::DuplicateCall)
         } else if self.calls.len() + self.permits.len() >= self.config.calls_max {
@@ -96,10 +100,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     fn ask_slot(&mut self, cx: Cx<'_, '_, P>, user: CallId, index: u16) {
         let call = self.next_call();
         let Some(permit) = self.permits.get_mut(&user) else { return };
-        let Some(name) = permit.name.slot(index) else { return };
         permit.asked.push(Slot { call, index, place: None });
         let patience = if permit.only_try { Patience::Try } else { Patience::Forever };
-        let wish = Acquire::exclusive(name, permit.ttl, patience);
+        let mode = Mode::Slot { of: permit.of, index };
+        let wish =
+            Acquire { mode, ..Acquire::exclusive(permit.name.clone(), permit.ttl, patience) };
         self.slots.insert(call, user);
         self.call(cx, LockRequest::Acquire(wish));
     }
@@ -113,9 +118,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             return;
         }
         permit.everywhere = true;
-        let of = permit.of + u16::from(self.config.breaks(Mutant::MakesUpASlot));
         let known: Vec<u16> = permit.asked.iter().map(|slot| slot.index).collect();
-        for index in (0..of).filter(|index| !known.contains(index)) {
+        for index in (0..permit.of).filter(|index| !known.contains(index)) {
             self.ask_slot(cx, user, index);
         }
     }
@@ -144,6 +148,12 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
                 }
             }
             LockReply::Lost => self.lose_permit(cx, user),
+            // It would be said of every other slot.
+            LockReply::Refused(Refusal::OtherPermits { .. }) => {
+                self.slots.remove(&call);
+                permit.asked.retain(|slot| slot.call != call);
+                self.dismiss_permit(cx, user, reply);
+            }
             LockReply::Busy
             | LockReply::TimedOut
             | LockReply::Cancelled
@@ -176,7 +186,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             // Only a mutant has asked for more since.
             return;
         }
-        permit.inside = Some(Inside { call, index, deadline, lost: false });
+        permit.inside = Some(Inside { call, deadline, lost: false });
         cx.cancel_timer(Timer::Call(user));
         cx.reply(user, LockReply::Granted { token, deadline, slot: Some(index) });
         if !self.config.breaks(Mutant::KeepsEverySlot) {
@@ -249,19 +259,19 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         }
     }
 
-    /// An operator wants whoever is inside to leave: of a slot, or of all of them. False if nobody is.
+    /// An operator wants whoever has a permit to leave. False if nobody does.
     pub(super) fn evict_permits(&mut self, cx: Cx<'_, '_, P>, name: &Name) -> bool {
-        let inside = |(user, permit): (&CallId, &Permit)| {
-            let slot = permit.name.slot(permit.inside?.index)?;
-            (permit.name == *name || slot == *name).then_some((*user, slot))
-        };
-        let inside: Vec<(CallId, Name)> = self.permits.iter().filter_map(inside).collect();
-        let somebody = !inside.is_empty();
-        for (user, slot) in inside {
-            self.lose_permit(cx, user);
-            self.call(cx, LockRequest::Evict { name: slot });
+        let inside =
+            |(_, permit): &(&CallId, &Permit)| permit.name == *name && permit.inside.is_some();
+        let inside: Vec<CallId> =
+            self.permits.iter().filter(inside).map(|(user, _)| *user).collect();
+        for user in &inside {
+            self.lose_permit(cx, *user);
         }
-        somebody
+        if !inside.is_empty() {
+            self.call(cx, LockRequest::Evict { name: name.clone() });
+        }
+        !inside.is_empty()
     }
 
     fn forget_permit(&mut self, cx: Cx<'_, '_, P>, user: CallId) {

@@ -31,8 +31,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         match wish.mode {
             Mode::Exclusive => {}
             Mode::Permit { of } => return self.on_acquire_permit(cx, id, wish, of),
-            Mode::Shared if self.calls.contains_key(&id) || self.permits.contains_key(&id) => {}
-            Mode::Shared => return self.pass_call(cx, id, LockRequest::Acquire(wish)),
+            Mode::Shared | Mode::Slot { .. }
+                if self.calls.contains_key(&id) || self.permits.contains_key(&id) => {}
+            Mode::Shared | Mode::Slot { .. } => {
+                return self.pass_call(cx, id, LockRequest::Acquire(wish));
+            }
         }
         let limit = self.config.calls_max;
         if self.calls.contains_key(&id) || self.permits.contains_key(&id) {

@@ -3,7 +3,7 @@
 use sigmalock_core::{Context, Echo, LocalTime, Span};
 
 use super::host::Desk;
-use super::message::{Answer, Ask, Message, Response, Ticket};
+use super::message::{Answer, Ask, Message, OtherNumber, Response, Ticket};
 use super::queue::Waiter;
 use super::replica::Replica;
 use super::{Mutant, Note, Sigma};
@@ -24,7 +24,7 @@ impl Replica {
         if self.owners.get(&ask.ticket).is_some() && !self.may_confirm(desk, cx) {
             let wait = self.voting_at(desk, cx).since(now).min(desk.config.retry_max);
             let wait = wait.max(desk.config.claim_window);
-            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait };
+            let answer = Answer::Queued { owner: None, ahead: 0, turn: wait, wait, other: None };
             return self.send(desk, cx, ask.ticket, echo, answer);
         }
         match self.owners.get_mut(&ask.ticket) {
@@ -37,8 +37,8 @@ impl Replica {
                 let expires = LocalTime::NEVER;
                 if !self.queue.insert(Waiter { ticket, ttl, echo, expires }, room) {
                     cx.note(Note::QueueFull);
-                    let answer =
-                        Answer::Full { owner: self.owner_ticket(), wait: desk.config.retry_max };
+                    let owner = self.owners.eldest_for(ticket.mode).map(|owner| owner.ticket);
+                    let answer = Answer::Full { owner, wait: desk.config.retry_max };
                     return self.send(desk, cx, ask.ticket, echo, answer);
                 }
                 if ask.inside {
@@ -74,9 +74,13 @@ impl Replica {
         }
     }
 
-    /// Who has the vote, as others are told.
-    fn owner_ticket(&self) -> Option<Ticket> {
-        self.owners.eldest().map(|owner| owner.ticket)
+    /// Who means another number of permits than this request, if the vote is out for such, or else if the
+    /// first who waits for a permit does.
+    fn other_number(&self, desk: &Desk, ticket: Ticket) -> Option<OtherNumber> {
+        let mine = ticket.mode.permits().filter(|_| !desk.breaks(Mutant::HushesUpNumbers))?;
+        let first = self.owners.permit().or_else(|| self.queue.permit())?;
+        let of = first.mode.permits().filter(|of| *of != mine)?;
+        Some(OtherNumber { of, before_you: first < ticket })
     }
 
     /// Answers a message about a request with where it stands.
@@ -85,11 +89,12 @@ impl Replica {
             Some(owner) => (owner.echo, Answer::Yours { vote: owner.vote, asked: true }),
             None => {
                 let now = cx.now();
-                let eldest = self.owners.eldest();
+                let eldest = self.owners.eldest_for(ticket.mode);
                 let age = eldest.map_or(Span::ZERO, |owner| now.since(owner.since));
                 let owner = eldest.map(|owner| owner.ticket);
                 let voting_at = self.voting_at(desk, cx);
                 self.wake_to_vote(desk, cx);
+                let other = self.other_number(desk, ticket);
                 let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
@@ -97,10 +102,10 @@ impl Replica {
                 let wait = desk.config.ask_again_in(service, place as u64);
                 let wait = wait.max(voting_at.since(now));
                 waiter.expires = now + wait * 2 + desk.config.lease_max;
-                let ahead = place as u32 + self.owners.len() as u32;
+                let ahead = (place + self.owners.before(ticket.mode)) as u32;
                 let turn = desk.config.turn_in(service, place as u64);
                 let turn = turn.max(voting_at.since(now));
-                (waiter.echo, Answer::Queued { owner, ahead, turn, wait })
+                (waiter.echo, Answer::Queued { owner, ahead, turn, wait, other })
             }
         };
         self.save(desk, cx);

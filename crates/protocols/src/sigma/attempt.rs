@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 
 use sigmalock_core::{
     Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId,
-    ReplicaId, Span, Token,
+    Refusal, ReplicaId, Span, Token,
 };
 
 use super::ballot::Ballot;
@@ -138,15 +138,16 @@ impl Attempt {
         match answer {
             Answer::Yours { vote, asked } => {
                 seat.voting_life = Some(life);
+                seat.other = None;
                 if !asked {
                     self.turn_until = now + self.round_trip * 2;
                 }
                 self.on_vote(config, cx, index, echo, vote, asked);
             }
             Answer::Queued { owner, wait, .. } | Answer::Full { owner, wait } => {
-                seat.place = match answer {
-                    Answer::Queued { ahead, turn, .. } => Some((ahead, turn)),
-                    _ => None,
+                (seat.place, seat.other) = match answer {
+                    Answer::Queued { ahead, turn, other, .. } => (Some((ahead, turn)), other),
+                    _ => (None, None),
                 };
                 if owner.is_some() {
                     seat.voting_life = Some(life);
@@ -241,8 +242,8 @@ impl Attempt {
         };
         if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
             // It has overtaken the vote itself. Writers in that place find out soon enough that nobody can
-            // win; readers may take each other for winners.
-            if self.ticket.mode == Mode::Shared {
+            // win; readers, and those who want permits, may take each other for winners.
+            if self.ticket.mode != Mode::Exclusive {
                 self.ballot.seat_mut(index).recalled = Some(grant);
             }
         } else if matches!(self.phase, Phase::Asking) {
@@ -378,6 +379,12 @@ impl Attempt {
             self.phase = Phase::Asking;
         }
         self.seal_at = LocalTime::NEVER;
+        if let Some(of) = self.ballot.other_number(config.quorum) {
+            let own =
+                self.ticket.mode.permits().filter(|_| config.breaks(Mutant::NamesItsOwnNumber));
+            let refusal = Refusal::OtherPermits { of: own.unwrap_or(of) };
+            return Step::Over(LockReply::Refused(refusal));
+        }
         if cannot_win {
             self.stand_aside(config, cx);
             return if self.only_try { Step::Over(LockReply::Busy) } else { Step::Continue };
@@ -427,7 +434,7 @@ impl Attempt {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };
-        let Some(guard) = Guard::enter(config, cx, self.call(), self.ttl, token, deadline) else {
+        let Some(guard) = Guard::enter(config, cx, self, token, deadline) else {
             self.refresh(config, cx);
             return true;
         };

@@ -33,7 +33,7 @@ impl Ballot {
             while before.next_if(|seat| seat.index < index).is_some() {}
             let known = before.next_if(|seat| seat.index == index);
             let mut seat = known.unwrap_or_else(|| Seat::new(index));
-            (seat.news, seat.tries) = (News::Unknown, 0);
+            (seat.news, seat.other, seat.tries) = (News::Unknown, None, 0);
             self.seats.push(seat);
         }
     }
@@ -167,16 +167,28 @@ impl Ballot {
         *deadline
     }
 
+    /// The number of permits that others mean, if it is another one and keeps this request out: so many say so
+    /// of somebody that was first that it cannot win, or so many of somebody that this one may be inside. One
+    /// host may remember somebody that is gone.
+    pub(super) fn other_number(&self, quorum: Quorum) -> Option<u16> {
+        let others = || self.seats.iter().filter_map(|seat| seat.other);
+        let first = others().next()?;
+        let before = others().filter(|other| other.before_you).count();
+        (before > quorum.n() - quorum.m() || others().count() >= quorum.m()).then_some(first.of)
+    }
+
     /// Whether nobody can have m votes, `mine` included, going by the news for which `counts` holds.
     /// Replicas that cannot vote count as known. To a writer readers are as one: where one has the vote, the
-    /// others get it too. But a reader that has to queue behind readers has an older writer before it, as
-    /// have they perhaps, so that they cannot join each other.
+    /// others get it too; and so are permits that go together, to those who go with neither. But a reader that
+    /// has to queue behind readers has an older writer before it, as have they perhaps, so that they cannot
+    /// join each other.
     pub(super) fn nobody_can_win(
         &self, quorum: Quorum, mine: Ticket, counts: impl Fn(&Ticket, LocalTime) -> bool,
     ) -> bool {
         let mut rivals: Vec<(Ticket, usize)> = alloc::vec![(mine, self.votes)];
+        let foreign = |one: &Ticket| !one.mode.shares_with(mine.mode);
         let as_one = |one: &Ticket, other: &Ticket| {
-            one == other || (mine.mode == Mode::Exclusive && one.mode.shares_with(other.mode))
+            one == other || (foreign(one) && foreign(other) && one.mode.shares_with(other.mode))
         };
         let mut known = self.votes;
         for seat in &self.seats {
@@ -184,7 +196,7 @@ impl Ballot {
                 News::Nobody | News::Silent => known += 1,
                 News::Theirs(owner, heard) if counts(owner, *heard) => {
                     known += 1;
-                    match rivals.iter_mut().find(|(rival, _)| as_one(rival, owner)) {
+                    match rivals.iter_mut().find(|(rival, _)| rival == owner) {
                         Some((_, votes)) => *votes += 1,
                         None => rivals.push((*owner, 1)),
                     }
@@ -192,7 +204,15 @@ impl Ballot {
                 _ => {}
             }
         }
-        let best = rivals.iter().map(|(_, votes)| *votes).max().unwrap_or_default();
+        let with = |rival: &Ticket| {
+            let others = rivals.iter().filter(|(other, _)| as_one(rival, other));
+            others.map(|(_, votes)| votes).sum()
+        };
+        let best = rivals.iter().map(|(rival, votes)| match rival.mode {
+            Mode::Exclusive => *votes,
+            Mode::Shared | Mode::Permit { .. } | Mode::Slot { .. } => with(rival),
+        });
+        let best = best.max().unwrap_or_default();
         quorum.nobody_can_win(known, best)
     }
 

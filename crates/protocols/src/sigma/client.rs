@@ -73,6 +73,10 @@ impl Client {
         }
     }
 
+    pub(super) const fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.values()
     }
@@ -128,7 +132,7 @@ impl Client {
     }
 
     fn refuse(&self, id: CallId, wish: &Acquire) -> Option<Refusal> {
-        if let Mode::Permit { .. } = wish.mode {
+        if matches!(wish.mode, Mode::Permit { .. }) || !wish.mode.is_possible() {
             Some(Refusal::NoSuchMode { mode: wish.mode })
         } else if wish.ttl < self.config.ttl_min() {
             Some(Refusal::TtlTooShort { at_least: self.config.ttl_min() })

@@ -1,7 +1,8 @@
 //! The right to be inside, and its end.
 
-use sigmalock_core::{CallId, Context, LocalTime, LockReply, Span, Token};
+use sigmalock_core::{CallId, Context, LocalTime, LockReply, Mode, Span, Token};
 
+use super::attempt::Attempt;
 use super::{Config, Sigma};
 
 /// A user is inside.
@@ -27,8 +28,9 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 impl Guard {
     /// Lets the user in; `None` if there is too little time left to renew the right before it ends.
     pub(super) fn enter(
-        config: &Config, cx: Cx<'_, '_>, call: CallId, ttl: Span, token: Token, deadline: LocalTime,
+        config: &Config, cx: Cx<'_, '_>, attempt: &Attempt, token: Token, deadline: LocalTime,
     ) -> Option<Self> {
+        let (call, ttl) = (attempt.call(), attempt.ttl);
         let now = cx.now();
         let renew_at = now + deadline.since(now) / 3;
         let lead = (ttl / 50).min(config.claim_window / 8);
@@ -37,7 +39,11 @@ impl Guard {
             return None;
         }
         let first = Some(config.block_start(token));
-        cx.reply(call, LockReply::Granted { token: first, deadline, slot: None });
+        let slot = match attempt.ticket.mode {
+            Mode::Slot { index, .. } => Some(index),
+            Mode::Exclusive | Mode::Shared | Mode::Permit { .. } => None,
+        };
+        cx.reply(call, LockReply::Granted { token: first, deadline, slot });
         Some(guard)
     }
 

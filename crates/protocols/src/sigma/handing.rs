@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime, Span};
+use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime, Mode, Span};
 
 use super::host::Desk;
 use super::message::{
@@ -43,7 +43,7 @@ impl Replica {
             sure: self.sure,
             owners: self.owners.iter().map(handed).collect(),
             waiters: self.queue.handed().take(HANDED_WAITERS_MAX).collect(),
-            tokens: self.tokens,
+            tokens: self.tokens.clone(),
             abstains_for: desk.abstain_until.max(self.abstain_until).since(now),
         }
     }
@@ -73,7 +73,7 @@ impl Replica {
     /// the message was sent before.
     pub(super) fn adopt(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, handed: &HandOff) {
         let now = cx.now();
-        self.tokens.adopt(handed.tokens, self.sure);
+        self.tokens.adopt(&handed.tokens, self.sure);
         self.adopt_votes(desk, now, &handed.owners, handed.sure);
         if !self.sure {
             self.abstain_until = self.abstain_until.max(now + handed.abstains_for);
@@ -138,7 +138,7 @@ impl Replica {
     /// Becomes what a newcomer's replica must be, if these requests may have won without it: it is theirs
     /// for a full lease, as they are told; or, if they do not go together, nobody's.
     pub(super) fn take_on(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, winners: &[HandedVote], tokens: Tokens,
+        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, winners: &[HandedVote], tokens: &Tokens,
         abstains_for: Span,
     ) {
         let now = cx.now();
@@ -148,8 +148,7 @@ impl Replica {
         self.dirty = true;
         let over = |winner: &&HandedVote| !self.tombstones.contains(&winner.ticket.request);
         let winners: Vec<HandedVote> = winners.iter().filter(over).copied().collect();
-        let shared = |winner: &HandedVote| winner.ticket.mode.shares_with(winner.ticket.mode);
-        let together = winners.len() <= 1 || winners.iter().all(shared);
+        let together = Mode::all_share(winners.iter().map(|winner| winner.ticket.mode));
         let longest = winners.iter().map(|winner| winner.ttl).max();
         let apart = longest.filter(|_| !together || winners.len() > OWNERS_MAX);
         let abstains_for = abstains_for.max(apart.unwrap_or(Span::ZERO));
@@ -182,7 +181,7 @@ impl Replica {
     /// What comes back of a replica whose new host went away without a word.
     pub(super) fn come_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, handed: &HandOff) {
         let now = cx.now();
-        self.tokens.adopt(handed.tokens, false);
+        self.tokens.adopt(&handed.tokens, false);
         for owner in &handed.owners {
             self.tokens.raise(desk, owner.vote.proposal, owner.ticket.mode);
         }

@@ -310,6 +310,7 @@ impl Host {
     ) {
         let sane = ask.ticket.request.client == from
             && !matches!(ask.ticket.mode, Mode::Permit { .. })
+            && ask.ticket.mode.is_possible()
             && ask.ttl > Span::ZERO
             && ask.ttl <= self.desk.config.lease_max;
         if !sane {

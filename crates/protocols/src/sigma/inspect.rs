@@ -56,7 +56,7 @@ impl Client {
                         call: attempt.call(),
                         mode: attempt.ticket.mode,
                         request: Some(attempt.ticket.request),
-                        token: Some(guard.token),
+                        token: Some(self.config().block_start(guard.token)),
                         held_for: now.since(guard.since),
                         ends_in: guard.deadline.since(now),
                     });

@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use sigmalock_core::{Context, Name, PeerId, ReplicaId, Span, View};
+use sigmalock_core::{Context, Mode, Name, PeerId, ReplicaId, Span, View};
 
 use super::host::Host;
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
@@ -73,9 +73,9 @@ impl Joining {
     fn note(&mut self, on: VotesOn) {
         let VotesOn { name, owners, tokens, abstains_for } = on;
         let known = self.names.entry(name);
-        let nothing = || Promised { owners: Vec::new(), tokens, abstains_for };
+        let nothing = || Promised { owners: Vec::new(), tokens: tokens.clone(), abstains_for };
         let known = known.or_insert_with(nothing);
-        known.tokens.adopt(tokens, true);
+        known.tokens.adopt(&tokens, true);
         known.abstains_for = known.abstains_for.max(abstains_for);
         for owner in owners {
             match known.owners.iter_mut().find(|(other, _)| other.ticket == owner.ticket) {
@@ -145,7 +145,7 @@ impl Host {
             names.push(VotesOn {
                 name: id.name.clone(),
                 owners: replica.owners.iter().map(super::handing::handed).collect(),
-                tokens: replica.tokens,
+                tokens: replica.tokens.clone(),
                 abstains_for: replica.abstain_until.since(now),
             });
         }
@@ -206,7 +206,7 @@ impl Host {
                     &mut self.desk,
                     cx,
                     &winners,
-                    promised.tokens,
+                    &promised.tokens,
                     promised.abstains_for,
                 );
             }
@@ -222,11 +222,8 @@ impl Host {
 
 fn is_sane(config: &Config, on: &VotesOn) -> bool {
     let lease = |ttl: Span| ttl > Span::ZERO && ttl <= config.lease_max;
-    let alone = on.owners.len() <= 1;
     on.owners.len() <= OWNERS_MAX
         && on.abstains_for <= config.lease_max
-        && on.owners.iter().all(|owner| {
-            let mode = owner.ticket.mode;
-            lease(owner.ttl) && lease(owner.vote.lease.ttl) && (alone || mode.shares_with(mode))
-        })
+        && on.owners.iter().all(|owner| lease(owner.ttl) && lease(owner.vote.lease.ttl))
+        && Mode::all_share(on.owners.iter().map(|owner| owner.ticket.mode))
 }

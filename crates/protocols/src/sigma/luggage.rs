@@ -37,7 +37,7 @@ pub struct HandOff {
     pub replica: ReplicaId,
     /// Whether the old host was certain that nobody else has votes out for it.
     pub sure: bool,
-    /// Who has the vote: one, or readers together, at most [`OWNERS_MAX`].
+    /// Who has the vote: one, or several that may be inside together, at most [`OWNERS_MAX`].
     pub owners: Vec<HandedVote>,
     /// Who waits for it, in order, at most [`HANDED_WAITERS_MAX`].
     pub waiters: Vec<HandedWaiter>,
@@ -98,7 +98,7 @@ pub struct Votes {
 pub struct VotesOn {
     /// The name.
     pub name: Name,
-    /// Who has the vote: one, or readers together, at most [`OWNERS_MAX`].
+    /// Who has the vote: one, or several that may be inside together, at most [`OWNERS_MAX`].
     pub owners: Vec<HandedVote>,
     /// What is known of its tokens.
     pub(super) tokens: Tokens,

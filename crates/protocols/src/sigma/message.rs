@@ -173,10 +173,13 @@ pub enum Answer {
     },
     /// You are in the queue.
     Queued {
-        /// Who has the vote, of several readers the one who asked first; `None` while the host abstains.
+        /// Who has the vote; of several the one who asked first, if possible one that you cannot be inside
+        /// with. `None` while the host abstains.
         owner: Option<Ticket>,
         /// How many are before you, those who have the vote included.
         ahead: u32,
+        /// With permits: somebody here means another number of them.
+        other: Option<OtherNumber>,
         /// When your turn comes, roughly.
         turn: Span,
         /// The paper's informed backoff: ask again after this long.
@@ -189,6 +192,16 @@ pub enum Answer {
         /// How much later.
         wait: Span,
     },
+}
+
+/// Somebody who has the vote for a permit, or waits for one, and means another number of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct OtherNumber {
+    /// The number.
+    pub of: u16,
+    /// Whether it asked before you.
+    pub before_you: bool,
 }
 
 /// What a replica has to say about a request.
@@ -366,7 +379,9 @@ impl sigmalock_core::Message for Message {
                     + 40
                     + match answer {
                         Answer::Yours { .. } => 2 + GRANT + 24,
-                        Answer::Queued { .. } => 2 + TICKET + 20,
+                        Answer::Queued { other, .. } => {
+                            2 + TICKET + 20 + if other.is_some() { 3 } else { 0 }
+                        }
                         Answer::Full { .. } => 2 + TICKET + 8,
                     }
             }

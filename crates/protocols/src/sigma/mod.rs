@@ -25,8 +25,8 @@
 //!
 //! # What it guarantees
 //!
-//! - At most one request holds an unexpired guard for a name, whatever crashes, pauses and partitions
-//!   there are.
+//! - At most one request holds an unexpired guard for a name, or readers only, or one for each slot of a
+//!   semaphore, whatever crashes, pauses and partitions there are.
 //! - Tokens grow from guard to guard, so that a resource that refuses lower ones is never touched by
 //!   a holder that overslept. For hosts that lost their memory this rests on their wall clocks too.
 //! - Whoever waits gets in, roughly in the order of asking, as long as it can reach m hosts; who cannot is in

@@ -9,12 +9,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Incarnation, LocalTime, PeerId, ReplicaId, Span, Token};
+use sigmalock_core::{Context, Incarnation, LocalTime, Mode, PeerId, ReplicaId, Span, Token};
 
 use super::host::{Desk, Host};
-use super::message::{
-    HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, Hello, Message, OWNERS_MAX,
-};
+use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, Hello, Message, OWNERS_MAX};
 use super::neighbours::pace;
 use super::replica::Replica;
 use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
@@ -115,10 +113,9 @@ impl Host {
         let config = &self.desk.config;
         let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
         let wants = wants.chain(hand_off.owners.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
-        let together = |owner: &HandedVote| owner.ticket.mode.shares_with(owner.ticket.mode);
         let sane = config.hosting.hands_over()
             && hand_off.owners.len() <= OWNERS_MAX
-            && (hand_off.owners.len() <= 1 || hand_off.owners.iter().all(together))
+            && Mode::all_share(hand_off.owners.iter().map(|owner| owner.ticket.mode))
             && usize::from(hand_off.replica.index) < config.quorum.n()
             && hand_off.waiters.len() <= HANDED_WAITERS_MAX
             && wants.into_iter().all(|ttl| ttl > Span::ZERO && ttl <= config.lease_max);

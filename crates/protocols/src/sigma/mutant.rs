@@ -73,6 +73,26 @@ mutants! {
     ReadsUnderTheWritersToken = "reads-under-the-writers-token",
     /// A replica does not remember the tokens of readers.
     ForgetsReaders = "forgets-readers",
+    /// A replica gives a permit the vote that a writer has.
+    LetsPermitsJoinWriters = "lets-permits-join-writers",
+    /// A replica gives a reader the vote that permits have.
+    LetsReadersJoinPermits = "lets-readers-join-permits",
+    /// A replica gives its vote for permits of two different numbers.
+    MixesPermits = "mixes-permits",
+    /// A replica gives one slot of a semaphore to two.
+    GivesASlotTwice = "gives-a-slot-twice",
+    /// A replica lets permits of different numbers wait for each other.
+    HushesUpNumbers = "hushes-up-numbers",
+    /// A client that means another number of permits than the others is told its own.
+    NamesItsOwnNumber = "names-its-own-number",
+    /// A replica proposes to permits the token of the holder before them.
+    ReusesSlotTokens = "reuses-slot-tokens",
+    /// A host that forgot a name takes what it learns of one slot for all there is to know.
+    RemembersOneSlot = "remembers-one-slot",
+    /// A host that forgot a name takes the token of one slot for higher than those of all others.
+    TrustsOtherSlots = "trusts-other-slots",
+    /// A replica has those who want one slot wait for those who want another.
+    LinesUpSlots = "lines-up-slots",
     /// A replica keeps a place in its queue for clients that it cannot reach.
     WaitsForTheUnreachable = "waits-for-the-unreachable",
     /// A client that reaches too few hosts to win stands in line like everybody else.

@@ -1,4 +1,4 @@
-//! Who has a replica's vote: one writer, or readers together.
+//! Who has a replica's vote: one writer, or readers together, or one for each slot of a semaphore.
 
 use alloc::vec::Vec;
 
@@ -70,17 +70,39 @@ impl Owners {
         self.0.iter_mut().find(|owner| owner.ticket == *ticket)
     }
 
-    /// The one who stands for all of them in what others are told: whoever asked first.
+    /// Whoever asked first.
     pub(super) fn eldest(&self) -> Option<&Owner> {
         self.0.iter().min_by_key(|owner| owner.ticket)
+    }
+
+    /// The one who stands for all of them in what this request is told: whoever asked first of those that it
+    /// cannot be inside with; of all, if it could be with any.
+    pub(super) fn eldest_for(&self, mode: Mode) -> Option<&Owner> {
+        self.0.iter().min_by_key(|owner| (owner.ticket.mode.shares_with(mode), owner.ticket))
+    }
+
+    /// The permit that is out, of several the one that was asked for first.
+    pub(super) fn permit(&self) -> Option<Ticket> {
+        let tickets = self.0.iter().map(|owner| owner.ticket);
+        tickets.filter(|ticket| ticket.mode.permits().is_some()).min()
+    }
+
+    /// How many of them keep others in this mode out; readers are before readers, too.
+    pub(super) fn before(&self, mode: Mode) -> usize {
+        match mode {
+            Mode::Exclusive | Mode::Shared => self.0.len(),
+            _ => self.0.iter().filter(|owner| !owner.ticket.mode.shares_with(mode)).count(),
+        }
     }
 
     /// Whether one more may have the vote, too.
     pub(super) fn admit(&self, desk: &Desk, mode: Mode) -> bool {
         let shares = |owner: &Owner| {
             let with = owner.ticket.mode;
-            mode.shares_with(with) && !desk.breaks(Mutant::KeepsReadersApart)
-                || with == Mode::Shared && desk.breaks(Mutant::LetsWritersJoinReaders)
+            match desk.config.mutant {
+                None => mode.shares_with(with),
+                Some(mutant) => shares_despite(mutant, mode, with),
+            }
         };
         self.0.len() < OWNERS_MAX && (desk.config.compromised || self.0.iter().all(shares))
     }
@@ -106,5 +128,27 @@ impl Owners {
     /// When the next of their leases ends.
     pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
         self.0.iter().map(|owner| owner.lease_end(desk)).min().unwrap_or(LocalTime::NEVER)
+    }
+}
+
+/// Whether a broken replica takes these two for compatible.
+fn shares_despite(mutant: Mutant, mode: Mode, with: Mode) -> bool {
+    let shares = mode.shares_with(with);
+    match (mutant, mode, with) {
+        (Mutant::KeepsReadersApart, Mode::Shared, _) => false,
+        (Mutant::LetsWritersJoinReaders, _, Mode::Shared)
+        | (Mutant::LetsPermitsJoinWriters, Mode::Slot { .. }, Mode::Exclusive)
+        | (Mutant::LetsReadersJoinPermits, Mode::Shared, Mode::Slot { .. }) => true,
+        (
+            Mutant::GivesASlotTwice,
+            Mode::Slot { of, index },
+            Mode::Slot { of: theirs, index: other },
+        ) => of == theirs && index == other || shares,
+        (
+            Mutant::MixesPermits,
+            Mode::Slot { of, index },
+            Mode::Slot { of: theirs, index: other },
+        ) => of != theirs && index != other || shares,
+        _ => shares,
     }
 }

@@ -3,9 +3,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use sigmalock_core::{Echo, LocalTime, PeerId, Span};
+use sigmalock_core::lock::PERMITS_MAX;
+use sigmalock_core::{Echo, LocalTime, Mode, PeerId, Span};
 
+use super::Mutant;
+use super::host::Desk;
 use super::message::{HandedWaiter, Ticket};
+use super::owners::Owners;
 
 /// The waiters in ticket order, so that a place in the queue is an index.
 #[derive(Debug, Clone, Default)]
@@ -31,22 +35,58 @@ impl Queue {
     pub(super) fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
-    pub(super) fn len(&self) -> usize {
-        self.waiters.len()
-    }
-    pub(super) fn first(&self) -> Option<&Waiter> {
-        self.waiters.get(self.next(false)?)
-    }
     /// This one is inside, and goes first.
     pub(super) fn prefer(&mut self, ticket: Ticket) {
         self.first = Some(ticket);
     }
-    fn next(&self, youngest: bool) -> Option<usize> {
+
+    /// The place of the next one that may have the vote beside its owners: the oldest, or (against the rules)
+    /// the youngest. Whoever has to wait makes all behind it wait, but for those who want another slot of as
+    /// many permits.
+    pub(super) fn next(&self, desk: &Desk, owners: &Owners) -> Option<usize> {
         let preferred = self.first.and_then(|first| self.place_of(&first).ok());
-        preferred.or(if youngest { self.waiters.len().checked_sub(1) } else { Some(0) })
+        let youngest = desk.breaks(Mutant::ServesYoungestFirst);
+        let first =
+            preferred.or(if youngest { self.waiters.len().checked_sub(1) } else { Some(0) })?;
+        let mode = self.waiters.get(first)?.ticket.mode;
+        if owners.admit(desk, mode) {
+            return Some(first);
+        }
+        let of = mode.permits().filter(|_| !desk.breaks(Mutant::LinesUpSlots))?;
+        let modes = self.waiters.iter().map(|waiter| waiter.ticket.mode);
+        let mut wanted = 0;
+        for (place, mode) in modes.enumerate().take_while(|(_, mode)| mode.permits() == Some(of)) {
+            if wanted & mode.slot_bit() == 0 && owners.admit(desk, mode) {
+                return Some(place);
+            }
+            wanted |= mode.slot_bit();
+            if wanted.count_ones() == u32::from(of) {
+                break;
+            }
+        }
+        None
     }
+
+    /// The oldest who waits for a permit.
+    pub(super) fn permit(&self) -> Option<Ticket> {
+        self.tickets().find(|ticket| ticket.mode.permits().is_some())
+    }
+
     pub(super) fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.waiters.iter().map(|waiter| waiter.ticket)
+    }
+    /// Those that people are shown: everybody once. Whoever wants a permit waits for each slot, so it is those
+    /// who wait for the slot that most do.
+    pub(super) fn shown(&self) -> impl Iterator<Item = Ticket> {
+        let mut lines = [0u32; PERMITS_MAX as usize];
+        for bit in self.tickets().map(|ticket| ticket.mode.slot_bit()).filter(|bit| *bit != 0) {
+            lines[bit.trailing_zeros() as usize] += 1;
+        }
+        let longest = (0..PERMITS_MAX).rev().max_by_key(|slot| lines[usize::from(*slot)]);
+        self.tickets().filter(move |ticket| match ticket.mode {
+            Mode::Slot { index, .. } => Some(index) == longest,
+            Mode::Exclusive | Mode::Shared | Mode::Permit { .. } => true,
+        })
     }
     /// As they go to another host.
     pub(super) fn handed(&self) -> impl Iterator<Item = HandedWaiter> {
@@ -70,10 +110,14 @@ impl Queue {
         true
     }
 
-    /// A waiter and how many are before it.
+    /// A waiter and how many are before it; of those who want other slots, nobody is.
     pub(super) fn find_mut(&mut self, ticket: &Ticket) -> Option<(usize, &mut Waiter)> {
         let place = self.place_of(ticket).ok()?;
-        Some((place, &mut self.waiters[place]))
+        let before = match ticket.mode {
+            Mode::Exclusive | Mode::Shared => place,
+            mode => self.tickets().take(place).filter(|t| !t.mode.shares_with(mode)).count(),
+        };
+        Some((before, &mut self.waiters[place]))
     }
 
     pub(super) fn remove(&mut self, ticket: &Ticket) {
@@ -97,11 +141,6 @@ impl Queue {
         waiters.len() < before
     }
 
-    /// The oldest, or (against the rules) the youngest.
-    pub(super) fn peek(&self, youngest: bool) -> Option<&Waiter> {
-        self.waiters.get(self.next(youngest)?)
-    }
-
     /// Puts the first for whom this holds before all others, which is against the rules.
     pub(super) fn bring_forward(&mut self, may: impl Fn(&Waiter) -> bool) {
         if let Some(place) = self.waiters.iter().position(may)
@@ -111,9 +150,9 @@ impl Queue {
         }
     }
 
-    /// Takes the oldest, or (against the rules) the youngest.
-    pub(super) fn pop(&mut self, youngest: bool) -> Option<Waiter> {
-        let next = self.waiters.remove(self.next(youngest)?);
+    /// Takes the one at a place out.
+    pub(super) fn take(&mut self, place: usize) -> Option<Waiter> {
+        let next = self.waiters.remove(place);
         self.unsaved.extend(next.as_ref().map(|waiter| (waiter.ticket, None)));
         next
     }

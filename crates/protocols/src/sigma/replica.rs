@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
-    Context, Echo, Lease, LocalTime, OwnerReport, PeerId, ReplicaId, ReplicaReport, RequestId,
-    Span, Surroundings, Token,
+    Context, Echo, Lease, LocalTime, Mode, OwnerReport, PeerId, ReplicaId, ReplicaReport,
+    RequestId, Span, Surroundings, Token,
 };
 
 use super::host::Desk;
@@ -197,7 +197,7 @@ impl Replica {
             }
             None => {
                 self.queue.remove(&ticket);
-                self.propose_anew(desk, cx);
+                self.propose_anew(desk, cx, ticket.mode);
             }
         }
         if desk.breaks(Mutant::SitsOnVotes) {
@@ -245,7 +245,7 @@ impl Replica {
 
     /// Whether somebody waits who could have the vote, if it was there to give.
     fn is_wanted(&self, desk: &Desk) -> bool {
-        self.queue.first().is_some_and(|first| self.owners.admit(desk, first.ticket.mode))
+        self.queue.next(desk, &self.owners).is_some()
     }
 
     /// Somebody waits for it to vote: it wakes when it may.
@@ -295,8 +295,8 @@ impl Replica {
         ReplicaReport {
             index: self.id.index,
             owners: self.owners.iter().take(OWNERS_SHOWN_MAX).map(owner).collect(),
-            waiters: self.queue.tickets().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
-            waiting: self.queue.len() as u32,
+            waiters: self.queue.shown().take(WAITERS_SHOWN_MAX).map(|t| t.request).collect(),
+            waiting: self.queue.shown().count() as u32,
             token: self.tokens.highest(),
             abstains_for: voting_at.since(now),
         }
@@ -331,17 +331,17 @@ impl Replica {
     }
 
     /// Gives the vote to the first in the queue, and to those behind it who may have it too, if it is
-    /// there to give. Whoever has to wait makes all behind it wait: a writer is not passed by readers.
+    /// there to give. Whoever has to wait makes all behind it wait: a writer is passed by nobody.
     /// `asker` is about to be answered anyway, so it needs no message of its own and, being awake, no
     /// claim window.
     pub(super) fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
         let now = cx.now();
         let abstain_until = desk.abstain_until.max(self.abstain_until);
-        if abstain_until > now || !self.has_next(desk) || !self.may_confirm(desk, cx) {
+        if abstain_until > now || self.next(desk).is_none() || !self.may_confirm(desk, cx) {
             return;
         }
-        while self.has_next(desk)
-            && let Some(next) = self.queue.pop(desk.breaks(Mutant::ServesYoungestFirst))
+        while let Some(place) = self.next(desk)
+            && let Some(next) = self.queue.take(place)
         {
             if next.expires <= now && asker != Some(next.ticket) {
                 cx.note(Note::WaiterExpired);
@@ -351,13 +351,12 @@ impl Replica {
         }
     }
 
-    /// Whether the next in the queue may have the vote.
-    fn has_next(&mut self, desk: &Desk) -> bool {
+    /// The place of the next in the queue that may have the vote.
+    fn next(&mut self, desk: &Desk) -> Option<usize> {
         if desk.breaks(Mutant::LetsReadersPass) {
             self.queue.bring_forward(|waiter| self.owners.admit(desk, waiter.ticket.mode));
         }
-        let next = self.queue.peek(desk.breaks(Mutant::ServesYoungestFirst));
-        next.is_some_and(|next| self.owners.admit(desk, next.ticket.mode))
+        self.queue.next(desk, &self.owners)
     }
 
     fn give(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, next: &Waiter, asked: bool) {
@@ -387,11 +386,11 @@ impl Replica {
         }
     }
 
-    /// The token proposed to a present owner has meanwhile been shown by somebody else: proposes a
-    /// higher one, and says so, which saves the owner a SEAL.
-    fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+    /// The token proposed to a present owner has meanwhile been shown by somebody that was inside before it:
+    /// proposes a higher one, and says so, which saves the owner a SEAL.
+    fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, after: Mode) {
         let mut told = Vec::new();
-        for owner in self.owners.iter_mut() {
+        for owner in self.owners.iter_mut().filter(|o| !o.ticket.mode.shares_with(after)) {
             let above = self.tokens.least(desk, owner.ticket.mode);
             if owner.vote.proposal < above {
                 owner.vote.proposal = above;
@@ -406,11 +405,13 @@ impl Replica {
     }
 
     /// A request has shown a token. Where hosting moves, that its winner knew this life of the host says
-    /// nothing: the replica may have been elsewhere meanwhile. That it used this replica's own proposal,
-    /// or a higher token, does.
+    /// nothing: the replica may have been elsewhere meanwhile. Nor does it with permits: another one may be out
+    /// with a higher token, given before that life. That it used this replica's own proposal, or a higher
+    /// token, does.
     fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
-        let before = self.tokens;
-        if desk.config.hosting.moves() {
+        let before = self.tokens.clone();
+        let slot = ticket.mode.permits().is_some() && !desk.breaks(Mutant::TrustsOtherSlots);
+        if desk.config.hosting.moves() || slot {
             self.tokens.learn(desk, Used { knew: None, ..used }, ticket.mode);
             let fresh = self.owners.get(&ticket).filter(|owner| !owner.stale);
             if fresh.is_some_and(|owner| owner.vote.proposal <= used.token) {

@@ -26,7 +26,7 @@ impl Replica {
     /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
     /// much of it was left.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
-        self.tokens = saved.tokens;
+        self.tokens = saved.tokens.clone();
         if desk.config.hosting.moves() {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
@@ -77,7 +77,7 @@ impl Replica {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
-            let saved = Saved { owners, tokens: self.tokens };
+            let saved = Saved { owners, tokens: self.tokens.clone() };
             cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
         }
         for (ticket, ttl) in self.queue.take_unsaved() {

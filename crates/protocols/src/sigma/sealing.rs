@@ -36,9 +36,11 @@ impl Attempt {
                 cx.note(Note::SealedSlowly);
                 let highest = self.ballot.proposals().max().unwrap_or_default();
                 match self.ticket.mode {
-                    Mode::Exclusive | Mode::Permit { .. } => config.block_above(highest),
                     // Readers may show the same: going further would have the next one seal, too.
                     Mode::Shared => highest,
+                    Mode::Exclusive | Mode::Permit { .. } | Mode::Slot { .. } => {
+                        config.block_above(highest)
+                    }
                 }
             }
         };

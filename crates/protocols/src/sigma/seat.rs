@@ -2,7 +2,7 @@
 
 use sigmalock_core::{Echo, Incarnation, LocalTime, PeerId, Span, Token};
 
-use super::message::{GrantId, Ticket};
+use super::message::{GrantId, OtherNumber, Ticket};
 
 /// What the client last heard of a replica, and when it will ask again.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub(super) struct Seat {
     pub(super) place: Option<(u32, Span)>,
     /// The last response taken note of.
     pub(super) heard: Option<Heard>,
+    /// Somebody there means another number of permits.
+    pub(super) other: Option<OtherNumber>,
     /// The life of the host that last answered and was not abstaining.
     pub(super) voting_life: Option<Incarnation>,
     /// That life as of the moment this request's token was sealed.
@@ -84,6 +86,7 @@ impl Seat {
             vote_is_older: false,
             news: News::Unknown,
             place: None,
+            other: None,
             heard: None,
             voting_life: None,
             life_at_seal: None,

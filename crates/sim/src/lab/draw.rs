@@ -133,7 +133,7 @@ pub(super) fn quorum(membership: Membership, seed: u64) -> Quorum {
 pub(super) struct Crowd {
     /// Every peer has an agent and several users.
     pub(super) agents: bool,
-    /// Some users only want to read.
+    /// Some users only want to read, or a permit.
     pub(super) modes: bool,
 }
 
@@ -289,7 +289,9 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
         clients_per_peer: 1,
         ttl: Length::Uniform(ttl_min, lease),
         readers: 0.0,
-        permits: None,
+        permits: 0.0,
+        numbers: Vec::new(),
+        certain_slots: false,
         together: 1,
         any_order: false,
         inside,
@@ -310,13 +312,18 @@ pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {
     }
 }
 
-/// Makes some clients readers; or, if there are agents, all locks semaphores. Rather more than less, and more
-/// clients: a lock that nobody shares shows nothing.
+/// Makes some clients readers, and has some, or all, want permits: mostly of one number, sometimes of two.
+/// Rather more than less, and more clients: a lock that nobody shares shows nothing.
 pub(super) fn add_modes(workload: &mut Workload, agents: bool, seed: u64) {
     let mut rng = Rng::split(seed, 0x6d6f_6465);
     workload.readers = *rng.pick(&[0.3, 0.5, 0.7, 0.9]);
-    if agents && rng.below(2) == 0 {
-        workload.permits = Some(*rng.pick(&[1, 2, 2, 3, 5]));
+    if rng.below(2) == 0 {
+        workload.permits = *rng.pick(&[0.3, 0.6, 0.9, 1.0, 1.0]);
+        workload.numbers = vec![*rng.pick(&[1, 2, 2, 3, 5])];
+        if rng.below(3) == 0 {
+            workload.numbers.push(*rng.pick(&[2, 3, 4]));
+        }
+        workload.certain_slots = !agents;
     }
     // In some worlds they take several at once.
     if rng.below(4) == 0 {

@@ -21,7 +21,6 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
             agent::Mutant::ReusesTokens => "tokens",
             agent::Mutant::NeverLetsGo => "turns",
             agent::Mutant::IgnoresPatience => "answered",
-            agent::Mutant::MakesUpASlot => "exclusion",
             agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot => "sharing",
         },
         Mutant::Views(_) | Mutant::Agreed(_) => "exclusion",
@@ -47,7 +46,11 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::LetsWritersJoinReaders
         | Mutant::FreesAllReaders
         | Mutant::SettlesWithoutAsking
-        | Mutant::HandsOffOneReader => "exclusion",
+        | Mutant::HandsOffOneReader
+        | Mutant::LetsPermitsJoinWriters
+        | Mutant::LetsReadersJoinPermits
+        | Mutant::MixesPermits
+        | Mutant::GivesASlotTwice => "exclusion",
         Mutant::NeverPersists
         | Mutant::PersistsLast
         | Mutant::ShowsGrantCounter
@@ -56,12 +59,16 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::TrustsOldTokens
         | Mutant::OverlapsBlocks
         | Mutant::ReadsUnderTheWritersToken
-        | Mutant::ForgetsReaders => "tokens",
+        | Mutant::ForgetsReaders
+        | Mutant::ReusesSlotTokens
+        | Mutant::RemembersOneSlot
+        | Mutant::TrustsOtherSlots => "tokens",
         Mutant::ShowsUnsealedToken => "register",
         Mutant::AnswersTwice => "accounting",
         Mutant::ForgetsTombstones | Mutant::SitsOnVotes => "idle",
         Mutant::ServesYoungestFirst | Mutant::LetsReadersPass => "fifo",
-        Mutant::KeepsReadersApart => "sharing",
+        Mutant::KeepsReadersApart | Mutant::LinesUpSlots => "sharing",
+        Mutant::HushesUpNumbers | Mutant::NamesItsOwnNumber => "refusals",
         Mutant::NeverEndsLeases | Mutant::StandsInTheWay | Mutant::WaitsForTheUnreachable => {
             "stall"
         }

@@ -51,7 +51,7 @@ pub struct Victim {
     pub mutant: Option<Mutant>,
     /// Whether every peer has an agent and several users.
     pub agents: bool,
-    /// Whether some users only want to read, and may be inside together.
+    /// Whether some users only want to read, or a permit, and may be inside together.
     pub modes: bool,
     /// m of n; if none is given, each seed draws one of the usual ones.
     pub quorum: Option<Quorum>,

@@ -64,7 +64,7 @@ impl Board {
         self.requests.get(&request).map(|(_, asked, _)| *asked)
     }
 
-    /// In what company a request wants its lock, or has it.
+    /// In what company a request wants its lock, or has it. A permit that is out has a slot.
     pub(super) fn mode(&self, request: RequestId) -> Mode {
         self.requests.get(&request).map_or(Mode::Exclusive, |(.., mode)| *mode)
     }
@@ -72,7 +72,9 @@ impl Board {
     /// Whether two requests may be inside together, if there is room.
     pub(super) fn share(&self, one: RequestId, other: RequestId) -> bool {
         let (one, other) = (self.mode(one), self.mode(other));
-        let permits = one == other && matches!(one, Mode::Permit { .. });
+        // Which slot it will be is not known while it waits.
+        let any = |mode| matches!(mode, Mode::Permit { .. });
+        let permits = (any(one) || any(other)) && one.permits() == other.permits();
         permits || one.shares_with(other)
     }
 
@@ -81,7 +83,7 @@ impl Board {
         match self.mode(request) {
             Mode::Exclusive => 1,
             Mode::Shared => usize::MAX,
-            Mode::Permit { of } => of.into(),
+            Mode::Permit { of } | Mode::Slot { of, .. } => of.into(),
         }
     }
 
@@ -110,7 +112,10 @@ impl Board {
                 }
                 lock.waiting.insert((at, *request), *forever);
             }
-            What::Granted { request, until, .. } => {
+            What::Granted { request, until, slot, .. } => {
+                if let Some((_, _, mode)) = self.requests.get_mut(request) {
+                    *mode = mode.with(*slot);
+                }
                 let asked = self.asked(*request);
                 if let (Some(lock), Some(asked)) = (self.lock_mut(*request), asked) {
                     lock.waiting.remove(&(asked, *request));

@@ -1,5 +1,5 @@
 //! At most one unexpired holder of a lock at any true instant, or readers only, or as
-//! many as a semaphore has permits.
+//! many as a semaphore has permits: each with a slot of its own, and all of one number.
 //!
 //! A holder counts from the moment it is let in until it leaves, is told that its lock is lost, or its
 //! peer crashes, but never beyond the instant at which its own clock shows its deadline: who acts later
@@ -104,6 +104,19 @@ mod tests {
         assert_eq!(violations[0].sentence, "3 are inside /a, which has 2 permits");
         tale[5].0 = 50;
         assert_eq!(judge(Exclusion::default(), &tale, 99), [], "one has expired");
+    }
+
+    #[test]
+    fn a_permit_is_inside_with_neither_writers_nor_readers_nor_another_number_nor_its_own_slot() {
+        let with = |other: What, slot| {
+            let ask = [(0, asked_for_permit(1, 2)), (0, other)];
+            let enter = [(0, granted_slot(1, 7, Some(0))), (1, granted_slot(2, 8, slot))];
+            judge(Exclusion::default(), &[ask, enter].concat(), 99).len()
+        };
+        assert_eq!(with(asked_for_permit(2, 2), Some(1)), 0);
+        assert_eq!(with(asked_for_permit(2, 2), Some(0)), 1);
+        assert_eq!(with(asked_for_permit(2, 3), Some(1)), 1);
+        assert_eq!((with(asked(2), None), with(asked_to_read(2), None)), (1, 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! | oracle | promises |
 //! |---|---|
-//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant, or readers only |
+//! | [`exclusion`] | at most one unexpired holder of a lock at any true instant, or readers only, or one for each permit |
 //! | [`tokens`] | tokens strictly increase from grant to grant; readers' lie between the writers around them |
 //! | [`register`] | a fenced register takes no write of the past and refuses none of the present |
 //! | [`notice`] | whoever is awake is told before its deadline that its lock is lost |
@@ -11,7 +11,8 @@
 //! | [`turns`] | the same where peers have agents: nobody is overtaken by more than a grant of another peer |
 //! | [`stall`] | after the heal no lock stays empty while somebody waits |
 //! | [`idle`] | without faults no lock is empty for 3 worst round trips while somebody waits |
-//! | [`sharing`] | without faults no reader is kept out by readers |
+//! | [`sharing`] | without faults no reader is kept out by readers, and no permit is left that somebody waits for |
+//! | [`refusals`] | without faults, who means another number of permits than others is told so |
 //! | [`progress`] | where clients take several locks at once, nobody waits in a circle |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
@@ -27,6 +28,7 @@ pub mod fifo;
 pub mod idle;
 pub mod notice;
 pub mod progress;
+pub mod refusals;
 pub mod register;
 pub mod sharing;
 pub mod stall;
@@ -45,6 +47,7 @@ pub use self::fifo::Fifo;
 pub use self::idle::Idle;
 pub use self::notice::Notice;
 pub use self::progress::Progress;
+pub use self::refusals::Refusals;
 pub use self::register::Register;
 pub use self::sharing::Sharing;
 pub use self::stall::Stall;
@@ -95,7 +98,7 @@ pub trait Oracle {
 }
 
 /// The names of all oracles.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "exclusion",
     "tokens",
     "register",
@@ -106,6 +109,7 @@ pub const NAMES: [&str; 12] = [
     "stall",
     "idle",
     "sharing",
+    "refusals",
     "progress",
     "accounting",
 ];
@@ -132,6 +136,7 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         });
         oracles.push(Box::new(Idle::new(setting)));
         oracles.push(Box::new(Sharing::new(setting)));
+        oracles.push(Box::new(Refusals::new(setting)));
     }
     oracles
 }

@@ -4,7 +4,8 @@
 //! Once it has taken a write of a holder, it takes none of anybody let in earlier, however late that
 //! one wakes up. And it never refuses the holder who was let in last, as long as that one is inside.
 //! Likewise with readers: once somebody has read, no writer of before may change what was read, and
-//! once somebody has written, no reader of before is served; a reader that is inside always is.
+//! once somebody has written, no reader of before is served; a reader that is inside always is. And with
+//! permits, each of which writes to a part of its own, the slot.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,44 +23,51 @@ const PAST_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Register {
     board: Board,
-    /// For each lock, and for each slot of a semaphore.
-    locks: BTreeMap<Place, Turns>,
+    locks: BTreeMap<Name, Turns>,
     /// The turn of everybody who was let in.
-    turns: BTreeMap<RequestId, (Place, Mode, u64)>,
+    turns: BTreeMap<RequestId, (Name, Mode, u64)>,
     past: VecDeque<RequestId>,
 }
-
-/// A lock, or a slot of a semaphore.
-type Place = (Name, Option<u16>);
 
 /// Turns count the grants of a lock.
 #[derive(Debug, Default)]
 struct Turns {
     granted: u64,
-    granted_to_writers: u64,
-    written: u64,
-    read: u64,
+    by_mode: BTreeMap<Mode, Last>,
+}
+
+/// The last turns in one mode.
+#[derive(Debug, Default)]
+struct Last {
+    granted: u64,
+    accepted: u64,
+}
+
+impl Turns {
+    /// The last turn of those who cannot be inside together with somebody.
+    fn last(&self, mode: Mode, turn: impl Fn(&Last) -> u64) -> u64 {
+        let others = self.by_mode.iter().filter(|(other, _)| !other.shares_with(mode));
+        others.map(|(_, last)| turn(last)).max().unwrap_or(0)
+    }
 }
 
 impl Register {
     fn judge(&mut self, at: TrueTime, request: RequestId, accepted: bool) -> Option<String> {
-        let (lock, mode, turn) = self.turns.get(&request)?;
-        let turns = self.locks.get_mut(lock)?;
-        let (name, writes) = (&lock.0, *mode != Mode::Shared);
-        let latest = if writes { turns.written.max(turns.read) } else { turns.written };
+        let (name, mode, turn) = self.turns.get(&request)?;
+        let turns = self.locks.get_mut(name)?;
+        let latest = turns.last(*mode, |last| last.accepted);
         if accepted && *turn < latest {
-            let did = if writes { "wrote to" } else { "read" };
+            let did = if *mode == Mode::Shared { "read" } else { "wrote to" };
             return Some(format!(
                 "{request}, let in as number {turn}, {did} {name} after {latest}"
             ));
         }
-        match (accepted, writes) {
-            (true, true) => turns.written = *turn,
-            (true, false) => turns.read = turns.read.max(*turn),
-            (false, _) => {}
+        let last = turns.last(*mode, |last| last.granted);
+        let own = turns.by_mode.entry(*mode).or_default();
+        if accepted {
+            own.accepted = own.accepted.max(*turn);
         }
         let inside = self.board.inside_until(request).is_some_and(|until| until > at);
-        let last = if writes { turns.granted } else { turns.granted_to_writers };
         (!accepted && inside && *turn >= last)
             .then(|| format!("{request} is inside {name} and was refused"))
     }
@@ -75,14 +83,11 @@ impl Oracle for Register {
         match &record.what {
             What::Granted { request, slot, .. } => {
                 if let Some((name, _)) = self.board.lock_of(&record.what) {
-                    let lock = (name.clone(), *slot);
-                    let turns = self.locks.entry(lock.clone()).or_default();
-                    let mode = self.board.mode(*request);
+                    let turns = self.locks.entry(name.clone()).or_default();
+                    let mode = self.board.mode(*request).with(*slot);
                     turns.granted += 1;
-                    if mode != Mode::Shared {
-                        turns.granted_to_writers = turns.granted;
-                    }
-                    self.turns.insert(*request, (lock, mode, turns.granted));
+                    turns.by_mode.entry(mode).or_default().granted = turns.granted;
+                    self.turns.insert(*request, (name.clone(), mode, turns.granted));
                 }
             }
             What::Lost(_) | What::Released(_) => self.past.extend(request_of(&record.what)),

@@ -44,10 +44,12 @@ impl Sharing {
 
     /// Whether everybody inside would let everybody in who waits.
     fn is_shared(&self, lock: &Lock) -> bool {
+        let shares =
+            |one: &RequestId, other: &RequestId| one == other || self.board.share(*one, *other);
         let waits = |waits: &RequestId| {
-            self.board.share(*waits, *waits)
-                && lock.inside.len() < self.board.room(*waits)
-                && lock.inside.keys().all(|inside| self.board.share(*waits, *inside))
+            lock.inside.len() < self.board.room(*waits)
+                && lock.inside.keys().all(|inside| shares(waits, inside))
+                && lock.waiting.keys().all(|(_, other)| shares(waits, other))
         };
         !lock.inside.is_empty() && lock.waiting.keys().all(|(_, request)| waits(request))
     }

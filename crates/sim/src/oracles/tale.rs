@@ -56,6 +56,11 @@ pub(super) fn granted_with(client: u64, token: u64) -> What {
     What::Granted { request, token: Some(Token(token)), until, slot: None }
 }
 
+pub(super) fn granted_slot(client: u64, token: u64, slot: Option<u16>) -> What {
+    let (request, until) = (request(client), ms(1_000_000));
+    What::Granted { request, token: Some(Token(token)), until, slot }
+}
+
 pub(super) fn extended(client: u64, until_ms: u64) -> What {
     What::Extended { request: request(client), until: ms(until_ms) }
 }

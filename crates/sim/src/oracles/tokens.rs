@@ -1,5 +1,6 @@
-//! Tokens strictly increase, in the order in which holders of a lock are let in; those of readers lie
-//! between the writers around them, in whatever order. For a semaphore this holds slot by slot.
+//! Tokens strictly increase, in the order in which holders of a lock are let in, as far as they cannot be inside
+//! together: those of readers lie between the writers around them, in whatever order; those of permits, too, and
+//! they increase slot by slot.
 //!
 //! A token is shown only once it is sealed, so this holds whatever was forgotten, lost or late. It
 //! says nothing of protocols without tokens.
@@ -16,15 +17,8 @@ use crate::history::{Ledger, Record, TrueTime, What};
 #[derive(Debug, Default)]
 pub struct Tokens {
     board: Board,
-    /// For each lock, and for each slot of a semaphore.
-    highest: BTreeMap<(Name, Option<u16>), Highest>,
-}
-
-/// The highest that were shown for a name.
-#[derive(Debug, Default)]
-struct Highest {
-    by_anybody: Option<Token>,
-    by_writers: Option<Token>,
+    /// The highest that was shown for each lock, in each mode.
+    highest: BTreeMap<Name, BTreeMap<Mode, Token>>,
 }
 
 impl Oracle for Tokens {
@@ -34,19 +28,18 @@ impl Oracle for Tokens {
 
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
         self.board.see(record);
-        let What::Granted { request, token: Some(token), slot, .. } = &record.what else { return };
+        let What::Granted { request, token: Some(token), .. } = &record.what else { return };
         let Some((name, _)) = self.board.lock_of(&record.what) else { return };
-        let writes = self.board.mode(*request) != Mode::Shared;
-        let highest = self.highest.entry((name.clone(), *slot)).or_default();
-        let before = if writes { highest.by_anybody } else { highest.by_writers };
-        if let Some(before) = before.filter(|before| before >= token) {
+        let mode = self.board.mode(*request);
+        let highest = self.highest.entry(name.clone()).or_default();
+        let others = highest.iter().filter(|(other, _)| !other.shares_with(mode));
+        let before = others.map(|(_, token)| token).max();
+        if let Some(before) = before.filter(|before| *before >= token) {
             let sentence = format!("{request} gets token {token} for {name} after {before}");
             violations.push(Violation { oracle: "tokens", at: record.at, sentence });
         }
-        highest.by_anybody = highest.by_anybody.max(Some(*token));
-        if writes {
-            highest.by_writers = highest.by_writers.max(Some(*token));
-        }
+        let highest = highest.entry(mode).or_default();
+        *highest = (*highest).max(*token);
     }
 
     fn finish(&mut self, _: TrueTime, _: &Ledger, _: &mut Vec<Violation>) {}
@@ -83,6 +76,26 @@ mod tests {
         assert_eq!(judged([1, 5, 3, 6]), 0, "in any order");
         assert_eq!(judged([2, 2, 3, 4]), 1, "the writer's before");
         assert_eq!(judged([1, 5, 3, 4]), 1, "above the writer's after");
+    }
+
+    #[test]
+    fn tokens_of_permits_grow_slot_by_slot_between_those_of_writers_and_readers() {
+        let judged = |tokens: [u64; 6]| {
+            let permit = |client| asked_for_permit(client, 2);
+            let asks = [asked(1), permit(2), permit(3), permit(4), asked_to_read(5), asked(6)];
+            let slots = [None, Some(0), Some(1), Some(0), None, None];
+            let one = |(((client, ask), token), slot)| {
+                [(client, ask), (client, granted_slot(client, token, slot))]
+            };
+            let tale: Vec<_> = (1..).zip(asks).zip(tokens).zip(slots).flat_map(one).collect();
+            judge(Tokens::default(), &tale, 9).len()
+        };
+        assert_eq!(judged([1, 2, 2, 3, 4, 5]), 0, "equal in different slots");
+        assert_eq!(judged([1, 5, 2, 6, 7, 8]), 0, "in any order");
+        assert_eq!(judged([2, 2, 3, 4, 5, 6]), 1, "the writer's before");
+        assert_eq!(judged([1, 3, 2, 3, 5, 6]), 1, "twice in one slot");
+        assert_eq!(judged([1, 3, 6, 4, 6, 7]), 1, "a reader with a permit's");
+        assert_eq!(judged([1, 3, 6, 4, 7, 7]), 1, "a writer with a reader's");
     }
 
     #[test]

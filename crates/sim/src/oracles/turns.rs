@@ -5,8 +5,8 @@
 //! wait at its peer. Once it is known everywhere ([`super::fifo`] says when), every other peer may use up
 //! the grant that it has or that is ahead, and asks again behind it. Something that ends at the peer that
 //! waits may have it ask anew, so the count begins again. Only requests that wait for ever count as
-//! overtaken. Readers stand for themselves in the swarm: they overtake nobody with whom they may be inside,
-//! nor with whom they waited from the beginning.
+//! overtaken. Readers, and those who want permits, stand for themselves in the swarm: they overtake nobody with
+//! whom they may be inside, nor with whom they waited from the beginning.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ impl Turns {
 impl Turns {
     /// The peers at which somebody has waited for long, whom `entering` passes.
     fn waiting(&self, lock: &Lock, row: &Row, entering: RequestId, at: TrueTime) -> Vec<PeerId> {
-        let reads = self.board.mode(entering) == Mode::Shared;
-        let since = if reads { self.board.asked(entering).unwrap_or(at) } else { at };
+        let alone = self.board.mode(entering) == Mode::Exclusive;
+        let since = if alone { at } else { self.board.asked(entering).unwrap_or(at) };
         let long = |((asked, request), forever): (&(TrueTime, RequestId), &bool)| {
             let ended = row.ended.get(&request.client).copied().unwrap_or_default();
             let long = (*asked).max(ended) + self.head_start < since;

@@ -1,5 +1,7 @@
 //! The agent over Sigma: several users per peer, one replica, messages that take no time.
 
+mod permits;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
@@ -155,14 +157,6 @@ impl Town {
     }
 }
 
-/// Which slot somebody was given.
-fn slot(told: &[(u64, LockReply)]) -> Option<u16> {
-    told.iter().find_map(|(_, reply)| match reply {
-        LockReply::Granted { slot, .. } => *slot,
-        _ => None,
-    })
-}
-
 #[test]
 fn readers_of_one_peer_are_inside_together_and_a_writer_of_another_is_not_passed() {
     let mut town = Town::new(2, 2, 9);
@@ -182,50 +176,6 @@ fn readers_of_one_peer_are_inside_together_and_a_writer_of_another_is_not_passed
     let told = town.request(0, 20, LockRequest::Evict { name: name() });
     assert_eq!(told, [(3, LockReply::Lost), (20, LockReply::Released)]);
     assert_eq!(town.leave(0, 3), [(1_003, LockReply::Released)]);
-}
-
-#[test]
-fn two_permits_let_two_in_by_different_slots_and_the_third_by_the_first_that_is_free() {
-    let permit = Mode::Permit { of: 2 };
-    let mut town = Town::new(2, 1, 9);
-    let first = slot(&town.ask_as(0, 1, permit, FOREVER)).expect("it is in");
-    let second = slot(&town.ask_as(1, 2, permit, FOREVER)).expect("it is in");
-    assert_ne!(first, second);
-    assert_eq!(town.ask_as(0, 3, permit, FOREVER), []);
-    assert_eq!(town.ask_as(1, 4, permit, TRY), [(4, LockReply::Busy)]);
-    let told = town.leave(1, 2);
-    assert_eq!((slot(&told), entry(&told).map(|(call, _)| call)), (Some(second), Some(3)));
-    let told = town.request(0, 20, LockRequest::Evict { name: name().slot(first).unwrap() });
-    assert!(told.contains(&(1, LockReply::Lost)) && !told.contains(&(3, LockReply::Lost)));
-    assert_eq!(town.leave(0, 1), [(1_001, LockReply::Released)]);
-    assert_eq!(town.leave(0, 3), [(1_003, LockReply::Released)]);
-    let patience = Patience::For(Span::from_secs(3));
-    for call in [5, 6] {
-        assert!(slot(&town.ask_as(0, call, permit, FOREVER)).is_some());
-    }
-    assert_eq!(town.ask_as(1, 7, permit, patience), []);
-    assert_eq!(town.request(1, 8, LockRequest::Cancel { call: CallId(9) }), [(8, UNKNOWN)]);
-    assert!(town.pass(Span::from_secs(3)).contains(&(7, LockReply::TimedOut)));
-    assert_eq!(town.ask_as(1, 9, permit, FOREVER), []);
-    let told = town.request(1, 10, LockRequest::Cancel { call: CallId(9) });
-    assert_eq!(told, [(9, LockReply::Cancelled)]);
-    town.leave(0, 5);
-    town.leave(0, 6);
-    town.pass(TTL);
-    assert!(town.peers.iter().all(|(peer, _)| peer.is_idle()), "and nothing is kept");
-}
-
-#[test]
-fn permits_that_cannot_be_are_refused() {
-    let mut town = Town::new(1, 1, 9);
-    for of in [0, 65] {
-        let refusal = LockReply::Refused(Refusal::BadPermits { at_most: 64 });
-        assert_eq!(town.ask_as(0, 1, Mode::Permit { of }, TRY), [(1, refusal)]);
-    }
-    let name = Name::new(&"x".repeat(254)).unwrap();
-    let wish = Acquire { mode: Mode::Permit { of: 2 }, ..Acquire::exclusive(name, TTL, TRY) };
-    let refusal = LockReply::Refused(Refusal::NameTooLong);
-    assert_eq!(town.request(0, 1, LockRequest::Acquire(wish)), [(1, refusal)]);
 }
 
 #[test]

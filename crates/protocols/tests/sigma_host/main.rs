@@ -1,6 +1,8 @@
 //! A Sigma host, spoken to message by message: the paper's replica, its bounds, and what it makes of
 //! nonsense. The driver here is a few lines; the world of real delays is the simulator's.
 
+mod permits;
+
 use proptest::prelude::*;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, Key, LocalTime,
@@ -9,7 +11,7 @@ use sigmalock_core::{
 };
 use sigmalock_protocols::parts::{Hlc, Quorum};
 use sigmalock_protocols::sigma::message::{
-    Answer, Ask, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used,
+    Answer, Ask, Claim, GrantId, Message, OtherNumber, Renewal, Response, Spent, Ticket, Used,
 };
 use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Note, Sigma, Timer};
 
@@ -521,6 +523,10 @@ fn forged_and_impossible_messages_are_noted_and_dropped() {
     }
     let index = ReplicaId { index: 3, ..replica() };
     assert!(malformed(&mut host, Message::Request(Ask { replica: index, ..ask(10) })));
+    for mode in [Mode::Permit { of: 2 }, Mode::Slot { of: 2, index: 2 }] {
+        let ticket = Ticket { mode, ..ticket(10) };
+        assert!(malformed(&mut host, Message::Request(Ask { ticket, ..ask(10) })));
+    }
     assert_eq!(host.sigma.hosted(), 0);
 }
 
@@ -618,21 +624,26 @@ fn each_reader_has_a_lease_of_its_own_and_the_vote_passes_on_with_the_last() {
     assert_eq!(only(sent(host.wait(Span::from_secs(4)))).0, PeerId(60));
 }
 
-#[test]
-fn all_readers_survive_a_restart_with_the_disk() {
+/// A host that was asked for its vote by these, and restarted with its disk.
+fn reborn_after<const N: usize>(asks: [Ask; N]) -> Peer {
     let mut disk = std::collections::BTreeMap::new();
     let mut host = Peer::new(|config| config.durable = true);
-    for reader in [50, 51] {
-        let request = Message::Request(ask(reader));
-        for effect in host.give(Input::Receive { from: PeerId(reader), message: request }) {
+    for ask in asks {
+        let from = ask.ticket.request.client;
+        for effect in host.give(Input::Receive { from, message: Message::Request(ask) }) {
             if let Effect::Persist { key, value: Some(value) } = effect {
                 disk.insert(key, value);
             }
         }
     }
-    disk.insert(sigmalock_protocols::sigma::DurableKey::Floor, Durable::Floor(Token(0)));
+    disk.insert(DurableKey::Floor, Durable::Floor(Token(0)));
     let birth = Birth::Recovered(disk.into_iter().collect());
-    let mut reborn = Peer::born(birth, |config| config.durable = true);
+    Peer::born(birth, |config| config.durable = true)
+}
+
+#[test]
+fn all_readers_survive_a_restart_with_the_disk() {
+    let mut reborn = reborn_after([50, 51].map(ask));
     assert!(matches!(reborn.request(60), Answer::Queued { ahead: 2, .. }));
     assert!(matches!(reborn.request(50), Answer::Yours { .. }));
     reborn.release(50, Spent::Nothing);
@@ -640,7 +651,9 @@ fn all_readers_survive_a_restart_with_the_disk() {
 }
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared)];
+    let slot = (0u16..4, 0u16..4).prop_map(|(of, index)| Mode::Slot { of, index });
+    let odd = prop_oneof![Just(Mode::Permit { of: 2 }), Just(Mode::Slot { of: 99, index: 80 })];
+    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::Shared), slot, odd];
     let ticket = (0u64..4, 0u64..3, 0u64..3, mode).prop_map(|(order, client, call, mode)| Ticket {
         order: Hlc::from_raw(order),
         mode,
@@ -695,6 +708,7 @@ fn any_message() -> impl Strategy<Value = Message> {
                             ahead: 1,
                             turn: ttl,
                             wait: ttl,
+                            other: flag.then_some(OtherNumber { of: 3, before_you: flag }),
                         }
                     };
                     let clock = ticket.order;
@@ -725,10 +739,11 @@ proptest! {
             config.limits.replicas_max = 2;
             config.limits.queue_len_max = 2;
         });
-        for id in 0..2 {
+        for (id, mode) in [(0, Mode::Exclusive), (1, Mode::Slot { of: 2, index: 0 })] {
             let name = Name::new("/a").unwrap();
             let (ttl, patience) = (Span::from_secs(10), Patience::Forever);
-            let request = LockRequest::Acquire(Acquire::exclusive(name, ttl, patience));
+            let wish = Acquire { mode, ..Acquire::exclusive(name, ttl, patience) };
+            let request = LockRequest::Acquire(wish);
             peer.give(Input::Request { id: CallId(id), request });
         }
         for (from, message, pause_us) in inputs {
