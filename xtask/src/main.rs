@@ -8,11 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
+use suite::Extent;
+
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  test [--quick]   everything that must hold: format, lints, documentation, tests, fixed-seed simulation
-                   (--quick leaves the simulation out)
+  test [--quick | --long]
+                   everything that must hold: format, lints, documentation, tests, fixed-seed simulation
+                   (--quick leaves the simulation out, --long has many more seeds and takes hours)
   bench            messages per second that the simulator delivers on one core
   bless            write the scenario transcripts anew, to be read and committed
   figures          draw docs/figures anew: the figures of the papers, minutes of simulation";
@@ -32,8 +35,9 @@ fn run() -> Result<()> {
     std::env::set_current_dir(root).with_context(|| format!("cannot enter {}", root.display()))?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => suite::test(false),
-        ["test", "--quick"] => suite::test(true),
+        ["test"] => suite::test(Extent::Ordinary),
+        ["test", "--quick"] => suite::test(Extent::Quick),
+        ["test", "--long"] => suite::test(Extent::Long),
         ["bench"] => suite::bench(),
         ["bless"] => suite::bless(),
         ["figures"] => suite::figures(),

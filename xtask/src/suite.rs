@@ -9,14 +9,33 @@ use crate::step::{Step, run_all};
 
 /// The n and m that the fixed-seed simulation visits.
 const QUORUMS: [(u16, u16); 4] = [(3, 2), (5, 3), (9, 6), (32, 24)];
-/// How many seeds at each.
-const SEEDS: u32 = 10_000;
-/// How many with agents, how many with readers and semaphores, and how many with peers that come and go.
-const AGENT_SEEDS: u32 = 2_000;
-const MODE_SEEDS: u32 = 2_000;
-const OPEN_SEEDS: u32 = 2_000;
-/// How many with peers that agree on who is in, in each kind of company.
-const AGREED_SEEDS: u32 = 5_000;
+/// How many seeds at each, how many with agents, with readers and semaphores, with peers that come and go, and with
+/// peers that agree on who is in, in each kind of company.
+struct Seeds {
+    fixed: u32,
+    agents: u32,
+    modes: u32,
+    open: u32,
+    agreed: u32,
+}
+
+/// In the ordinary run.
+const SEEDS: Seeds =
+    Seeds { fixed: 5_000, agents: 1_000, modes: 1_000, open: 1_000, agreed: 3_000 };
+/// In the long one.
+const SEEDS_LONG: Seeds =
+    Seeds { fixed: 20_000, agents: 10_000, modes: 10_000, open: 10_000, agreed: 50_000 };
+
+/// How much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// No simulation.
+    Quick,
+    /// Everything.
+    Ordinary,
+    /// Everything, and many more seeds: hours.
+    Long,
+}
 
 /// Everything, in the order in which it is quickest to fail.
 ///
@@ -27,7 +46,7 @@ const AGREED_SEEDS: u32 = 5_000;
 ///
 /// There is no step for `no_std`: `core` and `protocols` say `#![no_std]`, so every build of them is
 /// that check.
-pub(crate) fn test(quick: bool) -> Result<()> {
+pub(crate) fn test(extent: Extent) -> Result<()> {
     prepare()?;
     let mut steps = vec![
         Step::new("format", "cargo fmt --all --check"),
@@ -39,19 +58,21 @@ pub(crate) fn test(quick: bool) -> Result<()> {
         .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
         Step::new("tests", "cargo test --workspace --quiet"),
     ];
-    if !quick {
+    let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
+    let Seeds { fixed, agents, modes, open, agreed } = seeds;
+    if extent != Extent::Quick {
         steps.push(Step::new("release build", "cargo build --release --quiet"));
         for (n, m) in QUORUMS {
             steps.push(Step::new(
                 format!("torture {n}/{m}"),
                 format!(
-                    "cargo run --release --quiet -- lab torture --protocol all --n {n} --m {m} --seeds 0..{SEEDS}"
+                    "cargo run --release --quiet -- lab torture --protocol all --n {n} --m {m} --seeds 0..{fixed}"
                 ),
             ));
             steps.push(Step::new(
                 format!("torture {n}/{m} with agents"),
                 format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{AGENT_SEEDS}"
+                    "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{agents}"
                 ),
             ));
         }
@@ -59,7 +80,7 @@ pub(crate) fn test(quick: bool) -> Result<()> {
             steps.push(Step::new(
                 format!("torture with modes{flags}"),
                 format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --modes{flags} --seeds 0..{MODE_SEEDS}"
+                    "cargo run --release --quiet -- lab torture --protocol sigma --modes{flags} --seeds 0..{modes}"
                 ),
             ));
         }
@@ -67,7 +88,7 @@ pub(crate) fn test(quick: bool) -> Result<()> {
             steps.push(Step::new(
                 format!("torture, agreed{flags}"),
                 format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --membership agreed{flags} --seeds 0..{AGREED_SEEDS}"
+                    "cargo run --release --quiet -- lab torture --protocol sigma --membership agreed{flags} --seeds 0..{agreed}"
                 ),
             ));
         }
@@ -75,7 +96,7 @@ pub(crate) fn test(quick: bool) -> Result<()> {
             steps.push(Step::new(
                 format!("torture {n}/{m}, open"),
                 format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --membership open --n {n} --m {m} --seeds 0..{OPEN_SEEDS}"
+                    "cargo run --release --quiet -- lab torture --protocol sigma --membership open --n {n} --m {m} --seeds 0..{open}"
                 ),
             ));
         }

@@ -25,7 +25,7 @@ pub mod timers;
 
 pub use id::{CallId, Incarnation, Key, PeerId, ReplicaId, RequestId, Token};
 pub use lease::{Echo, Lease, Margin};
-pub use lock::{Acquire, LockReply, LockRequest, Mode, Patience, Refusal};
+pub use lock::{Acquire, ForgetRefusal, LockReply, LockRequest, Mode, Patience, Refusal};
 pub use name::{Name, NameError};
 pub use protocol::{
     Birth, Context, Effect, HandedOver, Input, Message, Part, Protocol, Surroundings, View,

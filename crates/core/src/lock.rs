@@ -1,6 +1,7 @@
 //! What every lock protocol is asked and answers, so that one simulator, one set of oracles and one
 //! live agent serve them all.
 
+use alloc::collections::BTreeSet;
 use core::fmt;
 
 use crate::id::{CallId, PeerId, Token};
@@ -34,12 +35,14 @@ pub enum LockRequest {
         /// Which lock.
         name: Name,
     },
-    /// Go on without this member of an agreed membership, whatever the others say: an operator's last
-    /// resort when most of them are gone for good. If they are not, two may hold the same lock. Answered by
-    /// `Released`, or by `Refused(NotAMember)`.
+    /// Go on without these members of an agreed membership: an operator's last resort when half of them or
+    /// more are gone for good. If they are not, two may hold the same lock. Answered, when those who are left
+    /// have been asked, by `Released` or by `Refused(Forget(…))`.
     Forget {
-        /// Who is gone.
-        peer: PeerId,
+        /// All who are gone.
+        gone: BTreeSet<PeerId>,
+        /// Whether the operator vouches for what cannot be verified: see [`ForgetRefusal::Unverified`].
+        unverified: bool,
     },
 }
 
@@ -187,13 +190,51 @@ pub enum Refusal {
     /// The name of a semaphore is too long to tell its slots apart.
     #[error("the name is too long for a semaphore: leave three bytes for its slots")]
     NameTooLong,
-    /// Nobody can be forgotten who is not in; nor can a peer forget itself.
-    #[error("that peer is not another member of this swarm, as far as this one knows")]
-    NotAMember,
+    /// Nobody is forgotten.
+    #[error(transparent)]
+    Forget(#[from] ForgetRefusal),
     /// No such call, or it is over.
     #[error("there is no such call under way")]
     UnknownCall,
     /// The same call twice.
     #[error("that call is under way already")]
     DuplicateCall,
+}
+
+/// Why nobody is forgotten. Nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ForgetRefusal {
+    /// Nobody can be forgotten who is not in.
+    #[error("{0} is not a member of this swarm, as far as this peer knows")]
+    NotAMember(PeerId),
+    /// A peer cannot forget itself, and somebody must be named.
+    #[error("a peer forgets others, not itself; ask another one, and name who is gone")]
+    Itself,
+    /// One of them can be reached.
+    #[error("{0} can be reached, so it is not gone")]
+    Here(PeerId),
+    /// Somebody who is left did not answer.
+    #[error(
+        "{0} is a member, was not named, and did not promise to wait: start it, or name it, too, if it is \
+         gone for good"
+    )]
+    Silent(PeerId),
+    /// There is a newer view than the one that this peer knew.
+    #[error("another peer knows a newer membership than this one did; look at it, and ask again")]
+    NewerView,
+    /// A change of the membership has been accepted here, and may have been chosen.
+    #[error(
+        "a change of the membership is under way here and may have been decided already: wait for it, or ask \
+         another peer"
+    )]
+    UnderWay,
+    /// The same peer was told to forget others meanwhile.
+    #[error("another wish to forget has taken the place of this one")]
+    Superseded,
+    /// They are enough to have gone on without this peer.
+    #[error(
+        "those who are named are enough to have gone on without this peer, and whether they did cannot be \
+         verified here: it takes a word that says so"
+    )]
+    Unverified,
 }

@@ -217,6 +217,10 @@ pub trait Surroundings {
     fn seats(&self, _name: &Name) -> Vec<u16> {
         Vec::new()
     }
+    /// How many records have been written to this peer's disk, by all its lives up to this input.
+    fn written(&self) -> u64 {
+        0
+    }
     /// Until when it is certain that votes counted now are not passed over by a later membership.
     fn counts_until(&self) -> LocalTime {
         LocalTime::NEVER
@@ -296,6 +300,12 @@ impl<'a, P: Protocol> Context<'a, P> {
     #[must_use]
     pub fn counts_until(&self) -> LocalTime {
         self.surroundings.counts_until()
+    }
+    /// How many records have been written to this peer's disk. What is sent from now on is heard by others when
+    /// so many are on it.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.surroundings.written()
     }
     /// What the driver lends, for a layer that lends it to a protocol inside, or something else.
     pub fn surroundings(&mut self) -> &mut dyn Surroundings {

@@ -48,6 +48,8 @@ pub struct ViewReport {
     pub standing: Standing,
     /// Peers that can be reached and are of another swarm, as far as known.
     pub strangers: Vec<PeerId>,
+    /// Peers that came back with an old disk, as they said, and have not been taken in anew since.
+    pub outdated: Vec<PeerId>,
 }
 
 /// A member of a view, as one peer sees it.
@@ -68,8 +70,20 @@ pub struct MemberReport {
 pub enum Standing {
     /// Not in: it has not been added yet, has left, or was taken for dead.
     Outside,
+    /// In no swarm yet, and one of so many hosts that make one together.
+    Founding {
+        /// How many of them it reaches, itself included.
+        here: u16,
+        /// How many there must be.
+        expected: u16,
+    },
     /// It lost what it promised, and waits to be removed and added again.
     Lost,
+    /// The same: its disk is not the newest that it had, and others remember more. An old backup was put back, or
+    /// another peer has run, or runs, with a copy of it.
+    OldDisk,
+    /// In, but it has just come back, and no other member has vouched for its disk yet.
+    Unvouched,
     /// In, and finding out which votes are out; it votes when it knows, at the latest after so long.
     Learning {
         /// How long.

@@ -4,7 +4,7 @@ use sigmalock_core::{Birth, CallId, Input, LockRequest, PeerId, Span};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
-use crate::peer::Mail;
+use crate::peer::{Disk, Mail};
 use crate::script::Action;
 use crate::watch::Watch;
 use crate::world::{Event, LockProtocol, World};
@@ -90,7 +90,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Restart { peer, .. } => {
                 known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
             }
-            Fault::WallJump { peer, .. } => known(peer),
+            Fault::WallJump { peer, .. } | Fault::Shelve(peer) => known(peer),
             Fault::Cut(_) | Fault::Mend(_) => Some(0),
         };
         let Some(index) = applies else { return };
@@ -100,9 +100,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Crash(_) => self.crash(index),
             Fault::Tear(_) => self.peers[index].tears = true,
             Fault::Join(_) => self.start(index, Birth::First),
+            Fault::Shelve(_) => self.peers[index].shelf = Some(self.peers[index].disk.clone()),
             Fault::Leave(_) => self.leave_overlay(index),
             Fault::Destroy(_) => self.on_gone(index),
-            Fault::Forget { peer, .. } => self.forget(index, *peer),
+            Fault::Forget { gone, .. } => self.forget(index, gone),
             Fault::Restart { memory, .. } => self.restart(index, *memory),
             Fault::Reset(_) => {
                 self.crash(index);
@@ -121,10 +122,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    fn forget(&mut self, index: usize, peer: PeerId) {
+    fn forget(&mut self, index: usize, gone: &[PeerId]) {
         self.peers[index].calls_made += 1;
         let id = CallId(self.peers[index].calls_made);
-        self.input(index, Input::Request { id, request: LockRequest::Forget { peer } });
+        let gone = gone.iter().copied().collect();
+        let request = LockRequest::Forget { gone, unverified: true };
+        self.input(index, Input::Request { id, request });
     }
 
     fn is_absent(&self, index: usize) -> bool {
@@ -152,10 +155,14 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn restart(&mut self, index: usize, memory: Memory) {
         let peer = &mut self.peers[index];
-        let birth = if memory == Memory::Disk && self.config.disks {
-            Birth::Recovered(peer.disk.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+        if let Some(shelf) = peer.shelf.as_mut().filter(|_| memory == Memory::Shelf) {
+            std::mem::swap(shelf, &mut peer.disk);
+        }
+        let birth = if memory != Memory::None && self.config.disks {
+            let records = peer.disk.records.iter();
+            Birth::Recovered(records.map(|(key, value)| (key.clone(), value.clone())).collect())
         } else {
-            peer.disk.clear();
+            peer.disk = Disk::default();
             Birth::Amnesiac
         };
         self.start(index, birth);

@@ -11,6 +11,8 @@ use crate::history::TrueTime;
 pub enum Memory {
     /// Its disk.
     Disk,
+    /// The copy of its disk that was put on the shelf; its disk takes the place of the copy.
+    Shelf,
     /// Nothing.
     None,
 }
@@ -51,18 +53,20 @@ pub enum Fault {
         /// With what.
         memory: Memory,
     },
+    /// The disk of a peer is copied, and the copy put on a shelf: a backup, or another machine's directory.
+    Shelve(PeerId),
     /// A host that has never been here joins an open world.
     Join(PeerId),
     /// A host leaves an open world for good, after it has handed over what it hosts.
     Leave(PeerId),
     /// A host is gone for good, without a word.
     Destroy(PeerId),
-    /// An operator tells a peer to go on without another.
+    /// An operator tells a peer to go on without others.
     Forget {
         /// Who is told.
         by: PeerId,
         /// Who is gone.
-        peer: PeerId,
+        gone: Vec<PeerId>,
     },
     /// A peer loses its memory and goes on: the paper's replica reset.
     Reset(PeerId),
@@ -95,6 +99,8 @@ impl Fault {
             Self::Tear(_) => "torn crash",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
+            Self::Restart { memory: Memory::Shelf, .. } => "restart with an old disk",
+            Self::Shelve(_) => "copy of a disk",
             Self::Join(_) => "join",
             Self::Leave(_) => "leave",
             Self::Destroy(_) => "destruction",
@@ -114,6 +120,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Crash(peer)
             | Self::Tear(peer)
+            | Self::Shelve(peer)
             | Self::Join(peer)
             | Self::Leave(peer)
             | Self::Destroy(peer)
@@ -121,7 +128,10 @@ impl fmt::Display for Fault {
             | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")
             }
-            Self::Forget { by, peer } => write!(f, "{by} is told to forget {peer}"),
+            Self::Forget { by, gone } => {
+                write!(f, "{by} is told to forget")?;
+                gone.iter().try_for_each(|peer| write!(f, " {peer}"))
+            }
             Self::Pause { peer, span } => write!(f, "{peer} pauses for {span}"),
             Self::Cut(cut) => {
                 write!(f, "cut {}:", cut.id)?;

@@ -27,7 +27,9 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) alarm: Alarm,
     /// Its view of who hosts what, in an open world.
     pub(crate) placement: Option<Placement>,
-    pub(crate) disk: BTreeMap<P::DurableKey, P::Durable>,
+    pub(crate) disk: Disk<P>,
+    /// A copy of its disk, as it was at some time, or as another machine has gone on with it.
+    pub(crate) shelf: Option<Disk<P>>,
     /// When the pause ends, if the peer stands still.
     pub(crate) paused_until: Option<TrueTime>,
     /// It is to crash between two effects, at the next chance.
@@ -38,6 +40,25 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) calls_made: u64,
     /// Whose call is whose, for the calls under way.
     pub(crate) calls: Vec<(CallId, u32)>,
+}
+
+/// What survives the lives of a peer.
+pub(crate) struct Disk<P: Protocol> {
+    pub(crate) records: BTreeMap<P::DurableKey, P::Durable>,
+    /// How many were ever written.
+    pub(crate) writes: u64,
+}
+
+impl<P: Protocol> Default for Disk<P> {
+    fn default() -> Self {
+        Self { records: BTreeMap::new(), writes: 0 }
+    }
+}
+
+impl<P: Protocol> Clone for Disk<P> {
+    fn clone(&self) -> Self {
+        Self { records: self.records.clone(), writes: self.writes }
+    }
 }
 
 /// A message that waits for its receiver to wake up.
@@ -76,7 +97,8 @@ impl<P: Protocol> Peer<P> {
             timers: Timers::new(),
             alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
             placement: None,
-            disk: BTreeMap::new(),
+            disk: Disk::default(),
+            shelf: None,
             paused_until: None,
             tears: false,
             mailbox: Vec::new(),
@@ -119,6 +141,7 @@ pub(crate) struct Around<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) roster: Roster,
     pub(crate) placement: Option<&'a Placement>,
+    pub(crate) written: u64,
 }
 
 impl Surroundings for Around<'_> {
@@ -147,6 +170,9 @@ impl Surroundings for Around<'_> {
         &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
     ) -> LocalTime {
         self.placement.map_or(LocalTime::MIN, |view| view.unsure_until(asked_by, handed_over))
+    }
+    fn written(&self) -> u64 {
+        self.written
     }
     fn may_vote(&self) -> bool {
         self.placement.is_none_or(Placement::may_vote)

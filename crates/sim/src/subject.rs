@@ -53,6 +53,10 @@ pub struct Tuning {
     pub hosting: Hosting,
     /// Where peers agree on who is in: who is silent for so long is voted out.
     pub dead_after: Span,
+    /// Where peers agree on who is in: so many begin together; 0 if the first founds the swarm.
+    pub founders: u16,
+    /// The peers before this one expect that: the founders, and who takes the place of one that lost all it had.
+    pub expecting: u64,
     /// Whether the literal Sigma has the lease and the informed backoff of the paper's Section IV. If not,
     /// it is the pseudo code of Figures 5 and 6 alone.
     pub whole_paper: bool,
@@ -69,6 +73,8 @@ impl Default for Tuning {
             durable: false,
             hosting: Hosting::Fixed,
             dead_after: Span::from_secs(30),
+            founders: 0,
+            expecting: 0,
             whole_paper: true,
         }
     }
@@ -205,9 +211,10 @@ impl Subject {
         }
     }
 
-    /// The first host founds the swarm, the others join it; who is no host uses it.
+    /// The first host founds the swarm, or several do together; the others join it; who is no host uses it.
     fn agreed(&self, me: PeerId, hosts: u64) -> agreed::Config {
         let beginning = match me.0 {
+            early if early < self.tuning.expecting => Beginning::Expect(self.tuning.founders),
             0 => Beginning::Found,
             other if other < hosts => Beginning::Join,
             _ => Beginning::Watch,

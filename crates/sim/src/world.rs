@@ -220,7 +220,8 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
         let placement = peer.placement.as_ref();
-        let mut around = Around { wall, rng: &mut peer.rng, roster: self.roster, placement };
+        let (rng, written) = (&mut peer.rng, peer.disk.writes);
+        let mut around = Around { wall, rng, roster: self.roster, placement, written };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
         let torn = peer.tears && effects.len() > 1;
@@ -255,9 +256,10 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
 
     fn persist(&mut self, index: usize, key: P::DurableKey, value: Option<P::Durable>) {
         let disk = &mut self.peers[index].disk;
+        disk.writes += 1;
         match value {
-            Some(value) => disk.insert(key, value),
-            None => disk.remove(&key),
+            Some(value) => disk.records.insert(key, value),
+            None => disk.records.remove(&key),
         };
     }
 

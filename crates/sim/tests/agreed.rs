@@ -177,9 +177,8 @@ fn forgetting_the_living() -> Vec<(TrueTime, Fault)> {
     let one = [host(0), host(1), client(0), client(1)];
     let other = [host(2), host(3), host(4), client(2), client(3)];
     let mut faults = part(at(TOGETHER), &one, &other).to_vec();
-    for k in 2..5 {
-        faults.push((at(TOGETHER + 3), Fault::Forget { by: host(0), peer: host(k) }));
-    }
+    let gone = (2..5).map(host).collect();
+    faults.push((at(TOGETHER + 3), Fault::Forget { by: host(0), gone }));
     faults.push((at(40), Fault::Mend(1)));
     faults
 }

@@ -53,6 +53,9 @@ impl Surroundings for InView<'_> {
         let voters = self.views.roster().map_or_else(Vec::new, |roster| roster.voters(name));
         voters.into_iter().map(|(seat, _)| seat).collect()
     }
+    fn written(&self) -> u64 {
+        self.around.written()
+    }
     fn counts_until(&self) -> LocalTime {
         if self.unconfirmed { LocalTime::NEVER } else { self.views.counts_until(self.now) }
     }

@@ -12,6 +12,8 @@ use crate::views;
 pub enum Beginning {
     /// It is the first.
     Found,
+    /// It makes one with others, this many in all, none of whom is in one; or it asks those it meets.
+    Expect(u16),
     /// It asks those it meets.
     #[default]
     Join,

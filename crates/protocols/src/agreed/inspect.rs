@@ -40,6 +40,7 @@ impl Inspect for Agreed {
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
             strangers: self.views.strangers().collect(),
+            outdated: self.views.outdated().collect(),
         })
     }
 
@@ -50,10 +51,15 @@ impl Inspect for Agreed {
 
 impl Agreed {
     fn standing(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
-        match self.views.standing() {
-            views::Standing::Outside => return Standing::Outside,
-            views::Standing::Lost => return Standing::Lost,
-            views::Standing::Member => {}
+        if let Some((here, expected)) = self.views.founding() {
+            return Standing::Founding { here: here as u16, expected: expected as u16 };
+        }
+        match (self.views.standing(), self.views.loss()) {
+            (views::Standing::Member, _) if self.views.is_vouched_for() => {}
+            (views::Standing::Member, _) => return Standing::Unvouched,
+            (_, Some(views::Loss::OldDisk)) => return Standing::OldDisk,
+            (views::Standing::Outside, None) => return Standing::Outside,
+            (views::Standing::Lost, _) | (_, Some(views::Loss::Gone)) => return Standing::Lost,
         }
         let up = members.iter().filter(|member| member.silent_for.is_none()).count();
         let needed = members.len() / 2 + 1;

@@ -58,7 +58,7 @@ use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest, Part,
-    PeerId, Protocol, Refusal, View,
+    PeerId, Protocol, View,
 };
 
 pub use self::config::{Beginning, Config};
@@ -83,6 +83,8 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
+    /// Whether somebody has vouched for what is on its disk.
+    vouched_for: bool,
     /// Who else is at which view.
     others: Whereabouts,
     /// Kept for their memory.
@@ -167,6 +169,7 @@ impl Agreed {
             since: 0,
             votes_from: LocalTime::MIN,
             votes: false,
+            vouched_for: false,
             others: Whereabouts::default(),
             from_views: Vec::new(),
             from_locks: Vec::new(),
@@ -213,12 +216,13 @@ impl Agreed {
         };
         self.pass_locks(cx, Input::Start { incarnation, birth: locks });
         self.pass_views(cx, Input::Start { incarnation, birth: views });
-        if self.config.beginning == Beginning::Found {
-            self.ask_views(cx, views::Request::Found);
+        match self.config.beginning {
+            Beginning::Found => self.ask_views(cx, views::Request::Found),
+            Beginning::Expect(hosts) => self.ask_views(cx, views::Request::Expect { hosts }),
+            Beginning::Join => {}
+            Beginning::Watch => return,
         }
-        if self.config.beginning != Beginning::Watch {
-            self.ask_views(cx, views::Request::Join);
-        }
+        self.ask_views(cx, views::Request::Join);
     }
 
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
@@ -236,8 +240,12 @@ impl Agreed {
             }
             Message::Locks { view, message } => {
                 if from != self.me && self.others.differs(from, view, self.view) {
-                    let message =
-                        views::Message::Known { view, settled: false, sent: LocalTime::MIN };
+                    let message = views::Message::Known {
+                        view,
+                        settled: false,
+                        sent: LocalTime::MIN,
+                        writes: 0,
+                    };
                     self.pass_views(cx, Input::Receive { from, message });
                 }
                 self.ask_again(cx, from, view);
@@ -272,26 +280,37 @@ impl Agreed {
         }
     }
 
-    /// If views have come to a new one, so do locks.
+    /// What views have come to matters to locks: first whether this peer is in, then whether it may vote.
     fn follow(&mut self, cx: Cx<'_, '_>) {
-        let Some(roster) = self.views.roster().filter(|roster| roster.number() != self.view) else {
-            return;
-        };
-        let (number, last) = (roster.number(), roster.last());
-        let members: Vec<PeerId> = roster.members().collect();
+        self.follow_view(cx);
+        let vouched_for = self.views.is_vouched_for();
+        if vouched_for && !core::mem::replace(&mut self.vouched_for, vouched_for) {
+            self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+        }
+    }
+
+    /// If views have come to a new one, so do locks.
+    fn follow_view(&mut self, cx: Cx<'_, '_>) {
+        let Some(roster) = self.views.roster() else { return };
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
+        if (roster.number(), since) == (self.view, self.since) {
+            return;
+        }
+        let (number, last) = (roster.number(), roster.last());
+        let newcomer = roster.is_newcomer(self.me);
+        let members: Vec<PeerId> = roster.members().collect();
         // With the tenth, quorums grow by more than its vote: it had better wait.
         let grows_large =
             members.len() == VOTERS_MAX + 1 && !self.config.breaks(Mutant::HurriesTheTenth);
         let part = match since {
             0 => Part::Outside,
             since if since == self.since || number == 1 => Part::Stays,
-            _ if last == Change::Add(self.me) && !grows_large => Part::Newcomer,
+            _ if newcomer && !grows_large => Part::Newcomer,
             _ => Part::Returned,
         };
         self.view = number;
-        let forced = matches!(last, Change::Forget(_)) && since != 0;
+        let forced = last == Change::Forget && since != 0;
         if since != self.since {
             self.since = since;
             self.begin(cx, number > 1);
@@ -327,23 +346,28 @@ impl Agreed {
         cx.note(Note::Votes);
     }
 
-    /// The newcomer has found out which votes are out.
-    fn settle(&mut self, cx: Cx<'_, '_>) {
-        if self.since == 0 || self.votes || self.locks.settled() != self.view {
-            return;
+    /// Whether the newcomer has just found out which votes are out.
+    fn settles(&self) -> bool {
+        self.since != 0 && !self.votes && self.locks.settled() == self.view
+    }
+
+    /// It votes from now on.
+    fn on_settled(&mut self, cx: Cx<'_, '_>) {
+        if !self.votes {
+            self.vote(cx);
         }
-        self.vote(cx);
         self.ask_views(cx, views::Request::Settled { view: self.view });
         self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
     }
 
     fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
-        let LockRequest::Forget { peer } = request else {
-            return self.pass_locks(cx, Input::Request { id, request });
-        };
-        let forgotten = self.ask_views(cx, views::Request::Forget { peer });
-        let refused = LockReply::Refused(Refusal::NotAMember);
-        cx.reply(id, if forgotten { LockReply::Released } else { refused });
+        match request {
+            LockRequest::Forget { gone, unverified } => {
+                let request = views::Request::Forget { gone, unverified };
+                self.pass_views(cx, Input::Request { id, request });
+            }
+            request => self.pass_locks(cx, Input::Request { id, request }),
+        }
     }
 }
 
@@ -360,9 +384,7 @@ impl Protocol for Agreed {
         match input {
             Input::Start { incarnation, birth } => self.on_start(cx, incarnation, birth),
             Input::Receive { from, message } => self.on_message(cx, from, message),
-            Input::Fire(Timer::Views(timer)) => {
-                self.pass_views(cx, Input::Fire(timer));
-            }
+            Input::Fire(Timer::Views(timer)) => self.pass_views(cx, Input::Fire(timer)),
             Input::Fire(Timer::Locks(timer)) => self.pass_locks(cx, Input::Fire(timer)),
             Input::Fire(Timer::Votes) => {
                 if self.since != 0 && !self.votes && self.votes_from <= cx.now() {
@@ -380,9 +402,7 @@ impl Protocol for Agreed {
                 self.pass_views(cx, Input::PeerDown(peer));
                 self.pass_locks(cx, Input::PeerDown(peer));
             }
-            Input::Leave => {
-                self.pass_views(cx, Input::Leave);
-            }
+            Input::Leave => self.pass_views(cx, Input::Leave),
             Input::ViewChanged(_) => {}
         }
     }

@@ -15,4 +15,6 @@ mutants! {
     GoesOnUnconfirmed = "goes-on-unconfirmed",
     /// The tenth member votes as soon as the others have told it of their votes.
     HurriesTheTenth = "hurries-the-tenth",
+    /// A newcomer tells whose votes it has taken on before it has written down that it votes.
+    SettlesBeforeItWrites = "settles-before-it-writes",
 }

@@ -1,24 +1,24 @@
 //! How the two protocols inside are spoken to, and what becomes of what they want done.
 
-use sigmalock_core::{CallId, Context, Effect, Input, Protocol};
+use sigmalock_core::{CallId, Context, Effect, Input, LockReply, Protocol, Refusal};
 
 use super::around::InView;
 use super::{Agreed, Cx, Durable, DurableKey, Message, Mutant, Note, Timer};
 use crate::sigma::Sigma;
 use crate::views::{self, Views};
 
+/// The call under which this layer itself asks views for something.
+const OWN: CallId = CallId(0);
+
 impl Agreed {
-    /// Whether views do what is asked of them.
-    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) -> bool {
-        self.pass_views(cx, Input::Request { id: CallId(0), request }) == Some(views::Reply::Done)
+    /// Asks views for something that is done at once, or not at all.
+    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) {
+        self.pass_views(cx, Input::Request { id: OWN, request });
     }
 
-    pub(super) fn pass_views(
-        &mut self, cx: Cx<'_, '_>, input: Input<Views>,
-    ) -> Option<views::Reply> {
+    pub(super) fn pass_views(&mut self, cx: Cx<'_, '_>, input: Input<Views>) {
         let mut effects = core::mem::take(&mut self.from_views);
         self.views.handle(&mut cx.inner(&mut effects), input);
-        let mut said = None;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { key, value } => {
@@ -28,12 +28,12 @@ impl Agreed {
                 Effect::SetTimer { timer, at } => cx.set_timer(Timer::Views(timer), at),
                 Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Views(timer)),
                 Effect::Note(note) => cx.note(Note::Views(note)),
-                Effect::Reply { reply, .. } => said = Some(reply),
+                Effect::Reply { id: OWN, .. } => {}
+                Effect::Reply { id, reply } => cx.reply(id, answer(reply)),
             }
         }
         self.from_views = effects;
         self.follow(cx);
-        said
     }
 
     pub(super) fn pass_locks(&mut self, cx: Cx<'_, '_>, input: Input<Sigma>) {
@@ -43,12 +43,25 @@ impl Agreed {
             around: cx.surroundings(),
             views: &self.views,
             now,
-            votes: self.since != 0 && self.votes_from <= now,
+            votes: self.since != 0 && self.votes_from <= now && self.vouched_for,
             votes_from: self.votes_from,
             unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
         };
         self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
         let view = self.view;
+        let settles = self.settles();
+        if settles && !self.config.breaks(Mutant::SettlesBeforeItWrites) {
+            // What was taken on, and that this peer votes, is on disk before anybody hears of a vote: torn in
+            // between, it would ask anew, and give to another what somebody counts already.
+            effects.sort_by_key(|effect| !matches!(effect, Effect::Persist { .. }));
+            let said = effects.partition_point(|effect| matches!(effect, Effect::Persist { .. }));
+            for effect in effects.drain(..said) {
+                if let Effect::Persist { key, value } = effect {
+                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
+                }
+            }
+            self.vote(cx);
+        }
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { key, value } => {
@@ -62,6 +75,16 @@ impl Agreed {
             }
         }
         self.from_locks = effects;
-        self.settle(cx);
+        if settles {
+            self.on_settled(cx);
+        }
+    }
+}
+
+fn answer(reply: views::Reply) -> LockReply {
+    match reply {
+        views::Reply::Done => LockReply::Released,
+        views::Reply::Remembered(refusal) => LockReply::Refused(refusal.into()),
+        views::Reply::Refused => LockReply::Refused(Refusal::UnknownCall),
     }
 }

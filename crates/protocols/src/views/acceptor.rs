@@ -14,13 +14,19 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// The newest ballot that was promised something.
-    pub(super) const fn promised(&self) -> Option<Ballot> {
+    #[must_use]
+    pub const fn promised(&self) -> Option<Ballot> {
         self.promised
     }
 
     /// What was accepted, and under which ballot.
     pub(super) const fn accepted(&self) -> Option<(Ballot, Change)> {
         self.accepted
+    }
+
+    /// For a rule to break on purpose.
+    pub(super) fn forget_accepted(&mut self) {
+        self.accepted = None;
     }
 
     /// Promises to look at no older ballot, unless a newer one was promised that.

@@ -5,8 +5,8 @@ use sigmalock_core::{LocalTime, PeerId, Span};
 use super::campaign::Campaign;
 use super::message::{Ballot, Message};
 use super::mutant::Mutant;
-use super::roster::Change;
-use super::{Cx, Note, Standing, Timer, Views};
+use super::roster::{Change, Roster};
+use super::{Cx, Note, Timer, Views};
 
 impl Views {
     /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
@@ -16,17 +16,16 @@ impl Views {
             self.on_known(cx, from, view, false);
             return false;
         }
-        let inside = self.roster.as_ref().is_some_and(|roster| roster.contains(from));
-        inside && self.standing == Standing::Member
+        let accepts_lost = self.config.breaks(Mutant::AcceptsThoughLost) && self.is_in(self.me);
+        self.is_in(from) && (self.has_a_say() || accepts_lost)
     }
 
     pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
         self.round = self.round.max(ballot.round);
         let view = self.number();
         if self.acceptor.promise(ballot) {
-            self.save(cx);
             let accepted = self.acceptor.accepted();
-            self.say(cx, from, Message::Promise { view, ballot, accepted });
+            self.say_saved(cx, from, Message::Promise { view, ballot, accepted });
         } else {
             self.refuse(cx, from, ballot, Span::ZERO);
         }
@@ -38,16 +37,25 @@ impl Views {
         self.round = self.round.max(ballot.round);
         let view = self.number();
         let wait = self.open_at().since(cx.now());
-        let fits = self.roster.as_ref().is_some_and(|roster| roster.after(change).is_some());
+        let fits = self.after(change).is_some();
         if wait > Span::ZERO {
             cx.note(Note::TooEarly);
             self.refuse(cx, from, ballot, wait);
         } else if fits && self.acceptor.accept(ballot, change) {
-            self.save(cx);
-            self.say(cx, from, Message::Accepted { view, ballot });
+            self.say_saved(cx, from, Message::Accepted { view, ballot });
         } else {
             self.refuse(cx, from, ballot, Span::ZERO);
         }
+    }
+
+    /// Says what is on disk by then.
+    fn say_saved(&mut self, cx: Cx<'_, '_>, to: PeerId, message: Message) {
+        if self.config.breaks(Mutant::SpeaksBeforeItWrites) {
+            self.say(cx, to, message);
+            return self.save(cx);
+        }
+        self.save(cx);
+        self.say(cx, to, message);
     }
 
     fn refuse(&mut self, cx: Cx<'_, '_>, to: PeerId, ballot: Ballot, wait: Span) {
@@ -55,11 +63,22 @@ impl Views {
         self.say(cx, to, Message::Refused { view, ballot, promised, wait });
     }
 
+    /// The successor of the view by this change, if it makes sense.
+    pub(super) fn after(&self, change: Change) -> Option<Roster> {
+        let roster = self.roster.as_ref()?;
+        match change {
+            Change::Add(peer, badge) if self.config.breaks(Mutant::ReplacesInOneChange) => {
+                roster.after(change).or_else(|| roster.replacing(peer, badge))
+            }
+            _ => roster.after(change),
+        }
+    }
+
     /// From when on this peer accepts a successor of its view.
     fn open_at(&self) -> LocalTime {
         let first = self.number() == 1;
         let settled = self.settled
-            && self.roster.as_ref().is_some_and(|roster| matches!(roster.last(), Change::Add(_)));
+            && self.roster.as_ref().is_some_and(|roster| matches!(roster.last(), Change::Add(..)));
         if first || settled || self.config.breaks(Mutant::HurriesOn) {
             return LocalTime::MIN;
         }
@@ -103,8 +122,8 @@ impl Views {
 
     /// If there is something to propose, sees to it that it is: first by the first of those who are up.
     pub(super) fn consider(&mut self, cx: Cx<'_, '_>) {
-        self.wishes.drop_granted(self.roster.as_ref());
-        if self.standing != Standing::Member || self.wishes.is_empty() || self.campaign.is_some() {
+        self.drop_granted();
+        if !self.has_a_say() || self.wishes.is_empty() || self.campaign.is_some() {
             return;
         }
         let rank = self.up.iter().filter(|peer| **peer < self.me && self.is_in(**peer)).count();
@@ -118,8 +137,8 @@ impl Views {
     /// Begins a campaign, or begins it anew: messages may have been lost.
     pub(super) fn propose(&mut self, cx: Cx<'_, '_>) {
         self.proposes_at = LocalTime::NEVER;
-        self.wishes.drop_granted(self.roster.as_ref());
-        if self.standing != Standing::Member {
+        self.drop_granted();
+        if !self.has_a_say() {
             return;
         }
         let Some(change) = self.wishes.most_urgent() else {
@@ -149,11 +168,9 @@ impl Views {
     }
 
     pub(super) fn on_chosen(&mut self, cx: Cx<'_, '_>) {
-        let (Some(roster), Some(campaign)) = (self.roster.clone(), self.campaign.take()) else {
-            return;
-        };
-        let Some(next) = roster.after(campaign.change) else { return };
-        cx.note(Note::Chosen(roster.number()));
+        let Some(campaign) = self.campaign.take() else { return };
+        let Some(next) = self.after(campaign.change) else { return };
+        cx.note(Note::Chosen(self.number()));
         self.install(cx, next);
         self.spread(cx);
     }

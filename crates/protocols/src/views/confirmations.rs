@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
-use super::{Cx, Roster, Standing, Views};
+use super::{Cx, Roster, Views};
 
 /// When this peer asked what members of its view last said that they are in it. Never more than there are
 /// members.
@@ -48,7 +48,7 @@ impl Views {
     /// A member of the same large view hears that this one is in it, too, as of its own message.
     pub(super) fn confirm(&self, cx: Cx<'_, '_>, to: PeerId, view: u64, sent: LocalTime) {
         let same = self.roster.as_ref().filter(|roster| roster.number() == view);
-        if same.is_some_and(Roster::is_large) && self.standing == Standing::Member {
+        if same.is_some_and(Roster::is_large) && self.has_a_say() {
             cx.send(to, Message::Confirmed { view, sent });
         }
     }
@@ -71,7 +71,7 @@ impl Views {
         let Some(roster) = self.roster.as_ref().filter(|roster| roster.is_large()) else {
             return LocalTime::NEVER;
         };
-        let mine = (self.standing == Standing::Member).then_some(now);
+        let mine = self.has_a_say().then_some(now);
         let Some(at) = self.confirmed.most_at(roster, mine) else { return LocalTime::MIN };
         at + (self.config.lease_max - self.config.lease_max.millionths(10_000))
     }

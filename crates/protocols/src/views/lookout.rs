@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
+use super::mutant::Mutant;
 use super::roster::{Change, Roster};
 use super::{Cx, Standing, Timer, Views};
 
@@ -13,13 +14,17 @@ impl Views {
     pub(super) fn look(&mut self, cx: Cx<'_, '_>) {
         let now = cx.now();
         cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
-        match self.standing {
-            Standing::Outside | Standing::Lost => self.ask_around(cx),
+        match self.standing() {
+            Standing::Outside | Standing::Lost => {
+                self.found(cx);
+                self.ask_around(cx);
+            }
             Standing::Member => {
-                if self.leaving {
-                    self.wishes.leave(self.me);
+                if let Some(badge) = self.badge.filter(|_| self.leaving) {
+                    self.wishes.leave(self.me, badge);
                 }
                 self.mourn(now);
+                self.introduce(cx);
                 self.tell_all(cx);
                 self.consider(cx);
             }
@@ -28,7 +33,7 @@ impl Views {
 
     /// Asks the first of those who are up, who will propose what this peer wants, and one more: what is
     /// the newest view, and whether this peer may come in, or must be seen to be out.
-    fn ask_around(&self, cx: Cx<'_, '_>) {
+    fn ask_around(&mut self, cx: Cx<'_, '_>) {
         let known = |peer: &PeerId| self.roster.is_none() || self.is_in(*peer);
         let mut asked: Vec<PeerId> = self.up.iter().copied().filter(known).collect();
         // Who is told nothing by its former friends asks anybody.
@@ -44,12 +49,19 @@ impl Views {
         asked.into_iter().for_each(|peer| self.ask(cx, peer));
     }
 
-    fn ask(&self, cx: Cx<'_, '_>, peer: PeerId) {
-        cx.send(peer, self.known(cx.now()));
-        let change = match self.standing {
-            Standing::Outside if self.wants_in => Change::Add(self.me),
-            Standing::Lost => Change::Remove(self.me),
-            Standing::Outside | Standing::Member => return,
+    fn ask(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+        self.tell(cx, peer);
+        self.warn(cx, peer);
+        let known = self.roster.as_ref().and_then(|roster| roster.badge(self.me));
+        let change = match (self.standing(), known) {
+            (Standing::Outside, _) if self.wants_in => Change::Add(self.me, self.badge(cx)),
+            (Standing::Lost, _) if self.config.breaks(Mutant::ReplacesInOneChange) => {
+                Change::Add(self.me, self.badge(cx))
+            }
+            (Standing::Lost, Some(badge)) if self.may_quarrel(badge) => {
+                Change::Remove(self.me, badge)
+            }
+            _ => return,
         };
         let origin = self.roster.as_ref().map(Roster::origin);
         cx.send(peer, Message::Wish { change, origin });
@@ -57,10 +69,11 @@ impl Views {
 
     fn mourn(&mut self, now: LocalTime) {
         let Some(roster) = &self.roster else { return };
-        for peer in roster.members().filter(|peer| *peer != self.me && !self.up.contains(peer)) {
+        let others = roster.members().filter(|peer| *peer != self.me && !self.up.contains(peer));
+        for (peer, badge) in others.filter_map(|peer| Some((peer, roster.badge(peer)?))) {
             let since = *self.down.entry(peer).or_insert(now);
             if now.since(since) >= self.config.dead_after {
-                self.wishes.mourn(peer);
+                self.wishes.mourn(peer, badge);
             }
         }
     }
@@ -68,7 +81,7 @@ impl Views {
     pub(super) fn tell_all(&self, cx: Cx<'_, '_>) {
         let Some(roster) = &self.roster else { return };
         for peer in roster.members().filter(|peer| *peer != self.me) {
-            cx.send(peer, self.known(cx.now()));
+            self.tell(cx, peer);
         }
     }
 
@@ -77,11 +90,14 @@ impl Views {
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);
+        self.introduce(cx);
+        self.found(cx);
     }
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
         self.strangers.part(peer);
+        self.founding.part(peer);
         self.wishes.on_down(peer);
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());

@@ -21,7 +21,8 @@ use core::fmt;
 
 use sigmalock_core::{LocalTime, PeerId, Span};
 
-use super::roster::{Change, Roster};
+use super::roster::{Badge, Change, Roster};
+use super::vouching::Start;
 
 /// One attempt of one peer to have a successor chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,57 @@ pub enum Message {
         settled: bool,
         /// My clock; the answer echoes it.
         sent: LocalTime,
+        /// How many records I have written to my disk.
+        writes: u64,
+    },
+    /// I, a member, have begun a life.
+    Began {
+        /// As which I am in.
+        badge: Badge,
+        /// Its number.
+        start: Start,
+        /// A start of before that is on my disk: the one you remembered.
+        after: Option<Start>,
+    },
+    /// I remember another start of yours.
+    Remembered {
+        /// As which you are in.
+        badge: Badge,
+        /// Its number.
+        start: Start,
+        /// How many records you had written, as far as I have heard.
+        writes: u64,
+    },
+    /// That start is the last one of yours that I know.
+    Vouched {
+        /// Which.
+        start: Start,
+    },
+    /// I came back with an old disk, and have lost what I promised since.
+    Outdated,
+    /// I am in no swarm, and one of so many that begin together.
+    Blank {
+        /// How many.
+        expects: u16,
+        /// The number under which I will be a member.
+        badge: Badge,
+    },
+    /// Make this swarm with me.
+    Pledge {
+        /// Which.
+        origin: u64,
+        /// Of how many.
+        expects: u16,
+    },
+    /// I am pledged to that swarm.
+    Pledged {
+        /// Which.
+        origin: u64,
+    },
+    /// I am not pledged to that swarm, and will not be; or I, who proposed it, have given it up.
+    Declined {
+        /// Which.
+        origin: u64,
     },
     /// So am I, as of that message of yours.
     Confirmed {
@@ -119,19 +171,32 @@ impl sigmalock_core::Message for Message {
             Self::Learn(_) => "LEARN",
             Self::Known { .. } => "KNOWN",
             Self::Confirmed { .. } => "CONFIRMED",
+            Self::Began { .. } => "BEGAN",
+            Self::Remembered { .. } => "REMEMBERED",
+            Self::Vouched { .. } => "VOUCHED",
+            Self::Outdated => "OUTDATED",
+            Self::Blank { .. } => "BLANK",
+            Self::Pledge { .. } => "PLEDGE",
+            Self::Pledged { .. } => "PLEDGED",
+            Self::Declined { .. } => "DECLINED",
         }
     }
 
     fn size_bytes(&self) -> usize {
         1 + match self {
-            Self::Wish { .. } => 18,
+            Self::Wish { .. } => 26,
             Self::Prepare { .. } | Self::Accepted { .. } => 24,
-            Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 25 } else { 0 },
-            Self::Accept { .. } => 33,
+            Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 33 } else { 0 },
+            Self::Accept { .. } => 41,
             Self::Refused { .. } => 48,
-            Self::Learn(roster) => 20 + 16 * roster.members().len(),
-            Self::Known { .. } => 17,
+            Self::Learn(roster) => 28 + 24 * roster.members().len(),
+            Self::Known { .. } => 22,
+            Self::Began { after, .. } => 17 + if after.is_some() { 8 } else { 0 },
+            Self::Remembered { .. } => 21,
+            Self::Outdated => 0,
             Self::Confirmed { .. } => 16,
+            Self::Blank { .. } | Self::Pledge { .. } => 10,
+            Self::Pledged { .. } | Self::Declined { .. } | Self::Vouched { .. } => 8,
         }
     }
 }
@@ -154,6 +219,16 @@ impl fmt::Display for Message {
             Self::Refused { view, wait, .. } => write!(f, " {view} for {wait}"),
             Self::Learn(roster) => write!(f, " {roster}"),
             Self::Known { view, .. } | Self::Confirmed { view, .. } => write!(f, " {view}"),
+            Self::Began { start, .. }
+            | Self::Remembered { start, .. }
+            | Self::Vouched { start } => {
+                write!(f, " {:016x}", start.0)
+            }
+            Self::Outdated => Ok(()),
+            Self::Blank { expects, .. } => write!(f, ", one of {expects}"),
+            Self::Pledge { origin, .. } | Self::Pledged { origin } | Self::Declined { origin } => {
+                write!(f, " {origin:016x}")
+            }
         }
     }
 }

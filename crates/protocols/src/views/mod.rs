@@ -7,8 +7,8 @@
 //!
 //! # What it assumes
 //!
-//! - What was persisted is there after a restart. Who lost it knows that, and is out until views have
-//!   removed it and added it again.
+//! - What was persisted is there after a restart. Who lost it lost its badge, too, the number under which it is
+//!   a member, and is out until views have removed it and added it again.
 //! - Clocks may be anything; their rates differ by less than a percent.
 //!
 //! # What it guarantees
@@ -25,7 +25,8 @@
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
 //! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
-//! counts, `strangers` who is of another swarm. The shape of the agreement is Lamport's ("Paxos Made Simple");
+//! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `vouching` how
+//! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
 //! that one view decides the next is as in his "Reconfiguring a State Machine".
 
 mod acceptor;
@@ -33,29 +34,37 @@ mod campaign;
 mod choice;
 mod config;
 mod confirmations;
+mod founding;
 mod lookout;
 mod message;
 mod mutant;
 mod news;
+mod rescue;
 mod roster;
 mod seating;
 mod strangers;
+mod vouching;
 mod wishes;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
-use sigmalock_core::{Birth, Context, Input, LocalTime, PeerId, Protocol};
+use sigmalock_core::{Birth, CallId, Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
 use campaign::Campaign;
 pub use config::Config;
 use confirmations::Confirmations;
+use founding::Founding;
+pub use founding::Pledge;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
-pub use roster::{Change, Roster, count};
+use rescue::Rescue;
+pub use roster::{Badge, Change, Roster, count};
 use strangers::Strangers;
+pub use vouching::{Acquaintance, STARTS_MAX, Start};
+use vouching::{Acquaintances, Starts, Vouching};
 use wishes::Wishes;
 
 /// So many members at most; one more is not proposed.
@@ -66,17 +75,23 @@ pub const MEMBERS_MAX: usize = 1_024;
 pub enum Standing {
     /// Not in.
     Outside,
-    /// Perhaps in, but what it promised is lost: it takes part in nothing until it was seen to be out.
+    /// In under a badge that is not its own, or perhaps in: what it promised is lost. It takes part in nothing
+    /// until it was removed and added again.
     Lost,
     /// In.
     Member,
 }
 
 /// What a peer may ask of its share of the views.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request {
     /// Be the first of a new swarm.
     Found,
+    /// Make a swarm together with others that are in none, or be added to the one that they are in.
+    Expect {
+        /// How many hosts begin together, this one included.
+        hosts: u16,
+    },
     /// Be added to the swarm of whoever can be reached.
     Join,
     /// This peer, the newcomer of that view, knows what the others promised.
@@ -84,10 +99,14 @@ pub enum Request {
         /// The view.
         view: u64,
     },
-    /// Go on without this member, whatever the others say: an operator's last resort.
+    /// Go on without these members: an operator's last resort. Answered when those who are left have been
+    /// asked.
     Forget {
-        /// Who is gone.
-        peer: PeerId,
+        /// All who are gone.
+        gone: BTreeSet<PeerId>,
+        /// Whether the operator vouches for what nobody who is left can know: that the gone, of whom there
+        /// are enough to have done so, have not gone on without this peer.
+        unverified: bool,
     },
 }
 
@@ -98,6 +117,8 @@ pub enum Reply {
     Done,
     /// It makes no sense now: this peer is in a swarm already, or not the newcomer of that view.
     Refused,
+    /// Nobody is forgotten, for this reason.
+    Remembered(ForgetRefusal),
 }
 
 /// What timers are for.
@@ -107,6 +128,8 @@ pub enum Timer {
     Look,
     /// Propose what is wished for, perhaps not for the first time.
     Propose,
+    /// Those who are left have had the time to say what they know.
+    Rescue,
 }
 
 /// There is one durable record.
@@ -114,14 +137,34 @@ pub enum Timer {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record;
 
-/// What it says.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What it says. The badge is in one record with the promises that were made under it: it vouches for them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Saved {
-    /// What a former self promised is lost.
-    Lost,
-    /// The newest view it knew, and what it promised about the next.
-    View(Roster, Acceptor),
+pub struct Saved {
+    /// The newest view it knew.
+    pub roster: Option<Roster>,
+    /// What it promised about the next.
+    pub acceptor: Acceptor,
+    /// The number under which it is, or asks to be, a member.
+    pub badge: Option<Badge>,
+    /// It has lost its memory, and has not been a member since.
+    pub forgot: Option<Loss>,
+    /// The swarm that it is to be a founder of.
+    pub pledge: Option<Pledge>,
+    /// The starts that led to this disk.
+    pub starts: Vec<Start>,
+    /// What it remembers of other members.
+    pub acquaintances: BTreeMap<PeerId, Acquaintance>,
+}
+
+/// How a peer lost its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Loss {
+    /// It is gone.
+    Gone,
+    /// Its disk is not the newest that it had: others remember more.
+    OldDisk,
 }
 
 /// Moments worth counting.
@@ -137,6 +180,8 @@ pub enum Note {
     Outbid,
     /// A message that makes no sense.
     Malformed,
+    /// The disk of this peer is not the newest that it had: others remember more.
+    OldDisk,
 }
 
 impl fmt::Display for Note {
@@ -147,6 +192,7 @@ impl fmt::Display for Note {
             Self::TooEarly => f.write_str("a proposal came too early"),
             Self::Outbid => f.write_str("another proposer was ahead"),
             Self::Malformed => f.write_str("malformed message"),
+            Self::OldDisk => f.write_str("an old disk was put back"),
         }
     }
 }
@@ -156,13 +202,24 @@ impl fmt::Display for Note {
 pub struct Views {
     config: Config,
     me: PeerId,
-    standing: Standing,
     roster: Option<Roster>,
+    /// The number under which this peer is, or asks to be, a member.
+    badge: Option<Badge>,
+    /// It has lost its memory, and has not been a member since.
+    forgot: Option<Loss>,
+    /// The swarm that it is to be a founder of, if it is in none yet.
+    pledge: Option<Pledge>,
+    founding: Founding,
+    starts: Starts,
+    acquaintances: Acquaintances,
+    vouching: Vouching,
     learned_at: LocalTime,
     /// Whether the newcomer of the newest view knows what the others promised.
     settled: bool,
     acceptor: Acceptor,
     campaign: Option<Campaign>,
+    /// An operator's wish to go on without some.
+    rescue: Option<Rescue>,
     /// When it proposes, if it does.
     proposes_at: LocalTime,
     /// The highest round heard of, about the present view.
@@ -188,12 +245,19 @@ impl Views {
         Self {
             config,
             me,
-            standing: Standing::Outside,
             roster: None,
+            badge: None,
+            forgot: None,
+            pledge: None,
+            founding: Founding::default(),
+            starts: Starts::new(),
+            acquaintances: Acquaintances::new(),
+            vouching: Vouching::default(),
             learned_at: LocalTime::MIN,
             settled: false,
             acceptor: Acceptor::default(),
             campaign: None,
+            rescue: None,
             proposes_at: LocalTime::NEVER,
             round: 0,
             wishes: Wishes::default(),
@@ -212,10 +276,28 @@ impl Views {
         self.roster.as_ref()
     }
 
-    /// How this peer stands to the swarm.
+    /// How this peer stands to the swarm, as far as it knows.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
-        self.standing
+    pub fn standing(&self) -> Standing {
+        let Some(roster) = &self.roster else {
+            return if self.forgot.is_some() { Standing::Lost } else { Standing::Outside };
+        };
+        match roster.badge(self.me) {
+            None => Standing::Outside,
+            badge if badge == self.badge => Standing::Member,
+            Some(_) => Standing::Lost,
+        }
+    }
+
+    /// How this peer lost its memory, if it has not been a member since.
+    #[must_use]
+    pub const fn loss(&self) -> Option<Loss> {
+        self.forgot
+    }
+
+    /// Whether this peer is a member whose word counts.
+    pub(super) fn has_a_say(&self) -> bool {
+        self.standing() == Standing::Member && self.is_vouched_for()
     }
 
     /// Since when a member cannot be reached, if so.
@@ -231,35 +313,43 @@ impl Views {
     }
 
     fn on_start(&mut self, cx: Cx<'_, '_>, birth: Birth<Self>) {
-        self.standing = match birth {
-            Birth::First => Standing::Outside,
-            Birth::Amnesiac => {
-                cx.persist(Record, Some(Saved::Lost));
-                Standing::Lost
+        if matches!(birth, Birth::Amnesiac) {
+            self.forgot = Some(Loss::Gone);
+            self.save(cx);
+        } else if let Birth::Recovered(records) = birth
+            && let Some((Record, saved)) = records.into_iter().next()
+        {
+            (self.roster, self.acceptor) = (saved.roster, saved.acceptor);
+            (self.badge, self.forgot, self.pledge) = (saved.badge, saved.forgot, saved.pledge);
+            (self.starts, self.acquaintances) = (saved.starts, saved.acquaintances);
+            // Nobody knows how long ago it was learned.
+            self.learned_at = cx.now();
+            self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
+            if self.config.breaks(Mutant::ForgetsAcceptances) {
+                self.acceptor.forget_accepted();
             }
-            Birth::Recovered(records) => match records.into_iter().next() {
-                Some((Record, Saved::View(roster, acceptor))) => {
-                    let inside = roster.contains(self.me);
-                    // Nobody knows how long ago it was learned.
-                    (self.roster, self.acceptor, self.learned_at) =
-                        (Some(roster), acceptor, cx.now());
-                    self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
-                    if inside { Standing::Member } else { Standing::Outside }
-                }
-                Some((Record, Saved::Lost)) => Standing::Lost,
-                // Nothing was ever promised.
-                None => Standing::Outside,
-            },
-        };
+            if self.config.breaks(Mutant::AcceptsOnceRestarted) {
+                self.learned_at = LocalTime::MIN;
+            }
+        }
+        self.take_back_pledge(cx);
+        self.begin_life(cx);
         cx.set_timer(Timer::Look, cx.now());
     }
 
-    fn on_request(&mut self, cx: Cx<'_, '_>, request: Request) -> Reply {
-        match request {
-            Request::Found if self.standing == Standing::Outside && self.roster.is_none() => {
+    /// What is asked, answered at once or later.
+    fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
+        let reply = match request {
+            Request::Found
+                if self.roster.is_none() && self.forgot.is_none() && self.pledge.is_none() =>
+            {
                 self.wants_in = true;
-                let origin = cx.random();
-                self.install(cx, Roster::founded_by(self.me, origin));
+                let (badge, origin) = (self.badge(cx), cx.random());
+                self.install(cx, Roster::founded_by(self.me, badge, origin));
+                Reply::Done
+            }
+            Request::Expect { hosts } => {
+                self.expect(cx, hosts);
                 Reply::Done
             }
             Request::Join => {
@@ -274,31 +364,53 @@ impl Views {
                 self.consider(cx);
                 Reply::Done
             }
-            Request::Forget { peer } if self.standing == Standing::Member && peer != self.me => {
-                let random = cx.random();
-                let next = self.roster.as_ref().and_then(|roster| roster.without(peer, random));
-                let Some(next) = next else { return Reply::Refused };
-                self.install(cx, next);
-                self.spread(cx);
-                Reply::Done
+            Request::Forget { gone, unverified } => {
+                return self.on_forget(cx, id, gone, unverified);
             }
-            Request::Found | Request::Settled { .. } | Request::Forget { .. } => Reply::Refused,
+            Request::Found | Request::Settled { .. } => Reply::Refused,
+        };
+        cx.reply(id, reply);
+    }
+
+    /// The number under which this peer asks to be a member: on disk before anybody hears it, and the same until
+    /// that membership has ended.
+    fn badge(&mut self, cx: Cx<'_, '_>) -> Badge {
+        if let Some(badge) = self.badge {
+            return badge;
         }
+        let badge = Badge(cx.random());
+        self.badge = Some(badge);
+        if self.starts.is_empty() {
+            self.draw_start(cx);
+        }
+        self.save(cx);
+        badge
     }
 
     fn is_newcomer(&self, view: u64) -> bool {
-        let roster = self.roster.as_ref().filter(|roster| roster.number() == view);
-        roster.is_some_and(|roster| roster.last() == Change::Add(self.me))
+        let added = self.badge.map(|badge| Change::Add(self.me, badge));
+        self.number() == view && self.roster.as_ref().map(Roster::last) == added
     }
 
     fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
         match message {
             Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
-            Message::Known { view, settled, sent } => {
+            Message::Known { view, settled, sent, writes } => {
+                self.note_writes(from, writes);
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
+            Message::Began { badge, start, after } => self.on_began(cx, from, badge, start, after),
+            Message::Remembered { badge, start, writes } => {
+                self.on_remembered(cx, from, badge, start, writes);
+            }
+            Message::Vouched { start } => self.on_vouched(cx, from, start),
+            Message::Outdated => self.on_outdated(from),
+            Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
+            Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
+            Message::Pledged { origin } => self.on_pledged(cx, from, origin),
+            Message::Declined { origin } => self.on_declined(cx, from, origin),
             Message::Confirmed { view, sent } => self.on_confirmed(cx, from, view, sent),
             Message::Prepare { view, ballot } => {
                 if self.takes_part(cx, from, view) {
@@ -311,6 +423,7 @@ impl Views {
                 }
             }
             Message::Promise { view, ballot, accepted } => {
+                self.on_rescue_promise(from, view, ballot, accepted);
                 if let Some((enough, campaign)) = self.campaign_of(from, view, ballot)
                     && campaign.on_promise(from, accepted, enough)
                 {
@@ -344,32 +457,55 @@ impl Views {
             return;
         }
         cx.note(Note::Learned(roster.number()));
-        let relearns = self.config.breaks(Mutant::RelearnsViews);
-        self.standing = match (self.standing, roster.contains(self.me)) {
-            (Standing::Lost, true) if !relearns => Standing::Lost,
-            (_, true) => Standing::Member,
-            (_, false) => Standing::Outside,
-        };
+        let was_member = self.standing() == Standing::Member;
+        self.take_for_itself(&roster);
+        if was_member && roster.badge(self.me) != self.badge {
+            // That membership has ended, and its badge with it.
+            self.badge = None;
+        }
         self.roster = Some(roster);
+        if self.standing() == Standing::Member {
+            self.forgot = None;
+        }
+        self.keep_acquaintances();
+        (self.pledge, self.founding.proposal) = (None, None);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
+        self.end_rescue(cx, Reply::Remembered(ForgetRefusal::NewerView));
         self.confirmed = Confirmations::default();
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
-        if self.standing != Standing::Lost {
-            self.save(cx);
-        }
+        self.save(cx);
         self.proposes_at = LocalTime::NEVER;
         cx.cancel_timer(Timer::Propose);
         self.consider(cx);
     }
 
-    fn save(&self, cx: Cx<'_, '_>) {
-        if let Some(roster) = &self.roster
-            && !self.config.breaks(Mutant::ForgetsPromises)
-        {
-            cx.persist(Record, Some(Saved::View(roster.clone(), self.acceptor)));
+    /// Rules to break on purpose: what a peer that lost its memory must not conclude from a view that has it.
+    fn take_for_itself(&mut self, next: &Roster) {
+        let was_out = self.roster.as_ref().is_some_and(|roster| !roster.contains(self.me));
+        let takes = self.config.breaks(Mutant::RelearnsViews)
+            || (was_out && self.config.breaks(Mutant::TakesOldViewsForRemoval));
+        if takes && let Some(badge) = next.badge(self.me) {
+            self.badge = Some(badge);
         }
+    }
+
+    fn save(&self, cx: Cx<'_, '_>) {
+        let (roster, mut acceptor) = (self.roster.clone(), self.acceptor);
+        if self.config.breaks(Mutant::ForgetsPromises) {
+            acceptor = Acceptor::default();
+        }
+        let saved = Saved {
+            roster,
+            acceptor,
+            badge: self.badge,
+            forgot: self.forgot,
+            pledge: self.pledge,
+            starts: self.starts.clone(),
+            acquaintances: self.acquaintances.clone(),
+        };
+        cx.persist(Record, Some(saved));
     }
 
     /// To all members of the view, of which this peer is one.
@@ -404,10 +540,8 @@ impl Protocol for Views {
             Input::Receive { from, message } => self.on_message(cx, from, message),
             Input::Fire(Timer::Look) => self.look(cx),
             Input::Fire(Timer::Propose) => self.propose(cx),
-            Input::Request { id, request } => {
-                let reply = self.on_request(cx, request);
-                cx.reply(id, reply);
-            }
+            Input::Fire(Timer::Rescue) => self.rescue(cx),
+            Input::Request { id, request } => self.on_request(cx, id, request),
             Input::PeerUp(peer) => self.on_up(cx, peer),
             Input::PeerDown(peer) => self.on_down(cx, peer),
             Input::Leave => {

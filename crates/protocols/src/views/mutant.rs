@@ -13,4 +13,28 @@ crate::parts::mutants::mutants! {
     HurriesOn = "hurries-on",
     /// Who lost its memory learns the view from the others and goes on.
     RelearnsViews = "relearns-views",
+    /// Who lost its memory takes any view without it for its removal, also one from before it was a member.
+    TakesOldViewsForRemoval = "takes-old-views-for-removal",
+    /// Who lost its memory has a say in the next view as long as it is in.
+    AcceptsThoughLost = "accepts-though-lost",
+    /// Who comes back with its disk accepts the next view at once, however new the last one is.
+    AcceptsOnceRestarted = "accepts-once-restarted",
+    /// Who comes back with its disk knows what it promised, but not what it accepted.
+    ForgetsAcceptances = "forgets-acceptances",
+    /// A promise is heard before it is on disk.
+    SpeaksBeforeItWrites = "speaks-before-it-writes",
+    /// A member that asks to be added again is replaced by its new self in one change.
+    ReplacesInOneChange = "replaces-in-one-change",
+    /// A peer goes on with the disk it has, whatever others remember.
+    TrustsAnyDisk = "trusts-any-disk",
+    /// A peer does not mind that others have heard of more records than are on its disk.
+    IgnoresWrites = "ignores-writes",
+    /// A peer that came back promises things before anybody has vouched for its disk.
+    VotesUnvouched = "votes-unvouched",
+    /// A swarm begins when most of those who are expected have pledged themselves to it.
+    FoundsWithMost = "founds-with-most",
+    /// Who is pledged to a swarm pledges itself to another one, too.
+    PledgesTwice = "pledges-twice",
+    /// Who lost its memory founds a swarm as if it had never been in one.
+    FoundsThoughForgetful = "founds-though-forgetful",
 }

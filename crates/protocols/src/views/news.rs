@@ -3,10 +3,10 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
-use sigmalock_core::{LocalTime, PeerId};
+use sigmalock_core::{Context, PeerId};
 
 use super::message::Message;
-use super::roster::{Change, Roster};
+use super::roster::Roster;
 use super::{Cx, Note, Views};
 
 impl Views {
@@ -15,18 +15,25 @@ impl Views {
         let mine = self.number();
         match &self.roster {
             Some(roster) if view < mine => cx.send(from, Message::Learn(Box::new(roster.clone()))),
-            Some(roster) if view == mine && settled && roster.last() == Change::Add(from) => {
+            Some(roster) if view == mine && settled && roster.is_newcomer(from) => {
                 self.settled = true;
                 self.consider(cx);
             }
-            _ if view > mine => cx.send(from, self.known(cx.now())),
+            _ if view > mine => self.tell(cx, from),
             _ => {}
         }
     }
 
-    pub(super) fn known(&self, sent: LocalTime) -> Message {
+    /// Says at which view this peer is.
+    pub(super) fn tell(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        let known = self.known(cx);
+        cx.send(peer, known);
+    }
+
+    fn known(&self, cx: &Context<'_, Self>) -> Message {
         let view = self.number();
-        Message::Known { view, settled: self.settled && self.is_newcomer(view), sent }
+        let settled = self.settled && self.is_newcomer(view);
+        Message::Known { view, settled, sent: cx.now(), writes: cx.written() }
     }
 
     /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
@@ -34,12 +41,12 @@ impl Views {
         if !roster.is_sane() {
             return cx.note(Note::Malformed);
         }
-        if self.roster.as_ref().is_some_and(|mine| mine.origin() != roster.origin()) {
+        if !self.may_learn(roster.origin()) {
             return self.strangers.meet(from);
         }
         if roster.number() > self.number() {
             self.install(cx, roster);
-            cx.send(from, self.known(cx.now()));
+            self.tell(cx, from);
         }
     }
 

@@ -7,24 +7,37 @@ use sigmalock_core::PeerId;
 
 use super::MEMBERS_MAX;
 
+/// The number of one membership of one peer, drawn by that peer when it asks to be added, and kept on its disk
+/// beside what it promises. A peer is a member of a view only if the view has it under its own badge: who lost
+/// its memory lost its badge with it, and cannot be taken, or take itself, for who it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Badge(pub u64);
+
 /// What makes one view out of another: one peer comes or goes.
+///
+/// A member that lost its memory is never replaced by its new self in one change. The majorities of the two
+/// views, `{a, old p}` and `{b, new p}` of three, would have nobody in common who remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Change {
-    /// This peer comes.
-    Add(PeerId),
-    /// This peer goes.
-    Remove(PeerId),
-    /// This peer is gone, an operator says; nobody was asked.
-    Forget(PeerId),
+    /// This peer comes, under this badge.
+    Add(PeerId, Badge),
+    /// This peer goes, if it is in under this badge: a late wish ends no later membership.
+    Remove(PeerId, Badge),
+    /// Some peers are gone, an operator says; they were not asked.
+    Forget,
+    /// The swarm begins.
+    Found,
 }
 
 impl Change {
-    /// Whom it is about.
+    /// Whom it is about, if it is about one.
     #[must_use]
-    pub const fn peer(self) -> PeerId {
+    pub const fn peer(self) -> Option<PeerId> {
         match self {
-            Self::Add(peer) | Self::Remove(peer) | Self::Forget(peer) => peer,
+            Self::Add(peer, _) | Self::Remove(peer, _) => Some(peer),
+            Self::Forget | Self::Found => None,
         }
     }
 }
@@ -32,9 +45,10 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Add(peer) => write!(f, "add {peer}"),
-            Self::Remove(peer) => write!(f, "remove {peer}"),
-            Self::Forget(peer) => write!(f, "forget {peer}"),
+            Self::Add(peer, _) => write!(f, "add {peer}"),
+            Self::Remove(peer, _) => write!(f, "remove {peer}"),
+            Self::Forget => f.write_str("forget the gone"),
+            Self::Found => f.write_str("found the swarm"),
         }
     }
 }
@@ -49,6 +63,7 @@ pub const fn count(number: u64) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Member {
+    badge: Badge,
     /// The view in which it came.
     since: u64,
     /// A number that no other member has, for as long as it is in.
@@ -72,11 +87,20 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// The first view of a swarm.
+    /// The first view of a swarm that one peer founds.
     #[must_use]
-    pub fn founded_by(peer: PeerId, origin: u64) -> Self {
-        let members = BTreeMap::from([(peer, Member { since: 1, seat: 0 })]);
-        Self { origin, number: 1, last: Change::Add(peer), members }
+    pub fn founded_by(peer: PeerId, badge: Badge, origin: u64) -> Self {
+        Self::founded_together(&BTreeMap::from([(peer, badge)]), origin)
+    }
+
+    /// The first view of a swarm that several found.
+    #[must_use]
+    pub fn founded_together(founders: &BTreeMap<PeerId, Badge>, origin: u64) -> Self {
+        let seats = founders.iter().zip(0..);
+        let member = |((peer, badge), seat): ((&PeerId, &Badge), u16)| {
+            (*peer, Member { badge: *badge, since: 1, seat })
+        };
+        Self { origin, number: 1, last: Change::Found, members: seats.map(member).collect() }
     }
 
     /// Which swarm it is of.
@@ -91,26 +115,37 @@ impl Roster {
         let number = self.number.checked_add(1)?;
         let mut next = Self { number, last: change, ..self.clone() };
         let changes = match change {
-            Change::Add(peer) if next.members.len() < MEMBERS_MAX => {
-                let member = Member { since: number, seat: self.free_seat() };
+            Change::Add(peer, badge) if next.members.len() < MEMBERS_MAX => {
+                let member = Member { badge, since: number, seat: self.free_seat() };
                 next.members.insert(peer, member).is_none()
             }
-            Change::Remove(peer) => next.members.remove(&peer).is_some(),
-            Change::Add(_) | Change::Forget(_) => false,
+            Change::Remove(peer, badge) => {
+                next.members.remove(&peer).is_some_and(|member| member.badge == badge)
+            }
+            Change::Add(..) | Change::Forget | Change::Found => false,
         };
         (changes && !next.members.is_empty()).then_some(next)
     }
 
-    /// The view that an operator makes who goes on without a member, whatever the others say.
+    /// For a rule to break on purpose: a member is replaced by its new self in one change.
+    pub(super) fn replacing(&self, peer: PeerId, badge: Badge) -> Option<Self> {
+        let number = self.number.checked_add(1)?;
+        let mut next = Self { number, last: Change::Add(peer, badge), ..self.clone() };
+        let member = next.members.get_mut(&peer).filter(|member| member.badge != badge)?;
+        (member.badge, member.since) = (badge, number);
+        Some(next)
+    }
+
+    /// The view that an operator makes who goes on without some members.
     #[must_use]
-    pub fn without(&self, peer: PeerId, random: u64) -> Option<Self> {
+    pub fn without(&self, gone: &BTreeSet<PeerId>, random: u64) -> Option<Self> {
         let count = (self.number & u64::from(u32::MAX)).checked_add(1)?;
         let times = (self.number >> 48).checked_add(1).filter(|times| *times < 1 << 16)?;
         let number = (times << 48) | ((random & 0xffff) << 32) | count;
         let mut members = self.members.clone();
-        members.remove(&peer)?;
-        let next = Self { number, last: Change::Forget(peer), members, ..*self };
-        (!next.members.is_empty()).then_some(next)
+        members.retain(|peer, _| !gone.contains(peer));
+        let fits = !members.is_empty() && members.len() + gone.len() == self.members.len();
+        fits.then_some(Self { number, last: Change::Forget, members, ..*self })
     }
 
     fn free_seat(&self) -> u16 {
@@ -151,6 +186,18 @@ impl Roster {
         self.members.contains_key(&peer)
     }
 
+    /// The badge of a member.
+    #[must_use]
+    pub fn badge(&self, peer: PeerId) -> Option<Badge> {
+        self.members.get(&peer).map(|member| member.badge)
+    }
+
+    /// Whether a peer is what is new in it.
+    #[must_use]
+    pub fn is_newcomer(&self, peer: PeerId) -> bool {
+        matches!(self.last, Change::Add(newcomer, _) if newcomer == peer)
+    }
+
     /// More than half.
     #[must_use]
     pub fn majority(&self) -> usize {
@@ -187,57 +234,75 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
+    fn add(peer: u64) -> Change {
+        Change::Add(PeerId(peer), Badge(peer))
+    }
+
+    fn remove(peer: u64) -> Change {
+        Change::Remove(PeerId(peer), Badge(peer))
+    }
+
     #[test]
     fn views_differ_by_one_peer_and_never_end_empty() {
-        let one = Roster::founded_by(PeerId(1), 9);
-        assert_eq!(one.after(Change::Remove(PeerId(1))), None);
-        assert_eq!(one.after(Change::Add(PeerId(1))), None);
-        assert_eq!(one.after(Change::Remove(PeerId(2))), None);
-        let two = one.after(Change::Add(PeerId(2))).unwrap();
+        let one = Roster::founded_by(PeerId(1), Badge(1), 9);
+        assert_eq!(one.after(remove(1)), None);
+        assert_eq!(one.after(add(1)), None);
+        assert_eq!(one.after(remove(2)), None);
+        let two = one.after(add(2)).unwrap();
         assert_eq!((two.number(), two.majority()), (2, 2));
         assert!(two.members().eq([PeerId(1), PeerId(2)]));
     }
 
     #[test]
     fn who_comes_back_is_new_and_nobody_shares_a_seat() {
-        let two = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
+        let two = Roster::founded_by(PeerId(1), Badge(1), 9).after(add(2)).unwrap();
         assert_eq!(two.since(PeerId(2)), Some(2));
-        let without = two.after(Change::Remove(PeerId(1))).unwrap();
-        let three = without.after(Change::Add(PeerId(3))).unwrap();
-        let again = three.after(Change::Add(PeerId(1))).unwrap();
+        let without = two.after(remove(1)).unwrap();
+        let three = without.after(add(3)).unwrap();
+        let again = three.after(add(1)).unwrap();
         assert_eq!(again.since(PeerId(1)), Some(5));
         let seats: Vec<(u16, PeerId)> = again.seats().collect();
         assert_eq!(seats, [(2, PeerId(1)), (1, PeerId(2)), (0, PeerId(3))]);
     }
 
     #[test]
+    fn a_membership_ends_by_its_own_number_and_nobody_is_replaced_in_one_change() {
+        let two = Roster::founded_by(PeerId(1), Badge(1), 9).after(add(2)).unwrap();
+        assert_eq!(two.after(Change::Remove(PeerId(2), Badge(7))), None);
+        assert_eq!(two.after(Change::Add(PeerId(2), Badge(7))), None);
+        let again = two.after(remove(2)).unwrap().after(Change::Add(PeerId(2), Badge(7))).unwrap();
+        assert_eq!(again.badge(PeerId(2)), Some(Badge(7)));
+        assert_eq!(again.after(remove(2)), None, "that was another membership");
+    }
+
+    #[test]
     fn there_is_room_for_so_many_and_no_more() {
-        let mut full = Roster::founded_by(PeerId(0), 9);
+        let mut full = Roster::founded_by(PeerId(0), Badge(0), 9);
         for peer in 1..MEMBERS_MAX as u64 {
-            full = full.after(Change::Add(PeerId(peer))).unwrap();
+            full = full.after(add(peer)).unwrap();
         }
-        assert!(full.is_sane() && full.after(Change::Add(PeerId(u64::MAX))).is_none());
+        assert!(full.is_sane() && full.after(add(u64::MAX)).is_none());
     }
 
     #[test]
     fn a_view_that_an_operator_made_is_newer_than_all_that_come_without_one() {
-        let two = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
-        let alone = two.without(PeerId(2), 7).unwrap();
+        let two = Roster::founded_by(PeerId(1), Badge(1), 9).after(add(2)).unwrap();
+        let alone = two.without(&[PeerId(2)].into(), 7).unwrap();
         let (mut later, mut come) = (two.clone(), true);
         for _ in 0..1_000 {
-            let change = if come { Change::Add } else { Change::Remove };
-            (later, come) = (later.after(change(PeerId(3))).unwrap(), !come);
+            let change = if come { add(3) } else { remove(3) };
+            (later, come) = (later.after(change).unwrap(), !come);
         }
         assert!(alone.number() > later.number() && alone.count() == 3);
-        assert_ne!(alone.number(), two.without(PeerId(1), 8).unwrap().number());
-        assert!(alone.without(PeerId(1), 0).is_none());
+        assert_ne!(alone.number(), two.without(&[PeerId(1)].into(), 8).unwrap().number());
+        assert!(alone.without(&[PeerId(1)].into(), 0).is_none());
     }
 
     #[test]
     fn rosters_that_make_no_sense_are_seen_through() {
-        let good = Roster::founded_by(PeerId(1), 9).after(Change::Add(PeerId(2))).unwrap();
+        let good = Roster::founded_by(PeerId(1), Badge(1), 9).after(add(2)).unwrap();
         assert!(good.is_sane());
-        let member = |since, seat| Member { since, seat };
+        let member = |since, seat| Member { badge: Badge(0), since, seat };
         let with = |members: &[Member]| {
             let members = members.iter().zip(1..).map(|(m, peer)| (PeerId(peer), *m)).collect();
             Roster { members, ..good.clone() }

@@ -53,7 +53,7 @@ const fn mix(mut value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Change;
+    use super::super::{Badge, Change};
     use super::*;
     use crate::parts::Quorum;
     use alloc::collections::BTreeSet;
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn quorums_of_neighbouring_views_always_meet() {
-        let mut roster = Roster::founded_by(PeerId(1), 9);
+        let mut roster = Roster::founded_by(PeerId(1), Badge(1), 9);
         for peer in 2..40 {
-            let next = roster.after(Change::Add(PeerId(peer))).unwrap();
+            let next = roster.after(Change::Add(PeerId(peer), Badge(peer))).unwrap();
             let (m, m_next) =
                 (Quorum::of_view(roster.members().len()).m(), Quorum::of_view(peer as usize).m());
             for name in names() {
@@ -82,11 +82,11 @@ mod tests {
 
     #[test]
     fn a_change_by_one_peer_changes_the_voters_by_one_at_most_and_all_take_their_share() {
-        let mut roster = Roster::founded_by(PeerId(1), 9);
+        let mut roster = Roster::founded_by(PeerId(1), Badge(1), 9);
         for peer in 2..=30 {
-            roster = roster.after(Change::Add(PeerId(peer))).unwrap();
+            roster = roster.after(Change::Add(PeerId(peer), Badge(peer))).unwrap();
         }
-        let less = roster.after(Change::Remove(PeerId(7))).unwrap();
+        let less = roster.after(Change::Remove(PeerId(7), Badge(7))).unwrap();
         let mut share = alloc::collections::BTreeMap::<PeerId, usize>::new();
         for name in names() {
             let before: BTreeSet<_> = roster.voters(&name).into_iter().collect();

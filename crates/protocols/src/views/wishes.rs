@@ -6,8 +6,8 @@ use alloc::collections::BTreeMap;
 use sigmalock_core::PeerId;
 
 use super::message::Message;
-use super::roster::{Change, Roster};
-use super::{Cx, Note, Standing, Views};
+use super::roster::{Badge, Change};
+use super::{Cx, Note, Views};
 
 /// So many wishes of others wait at most; one more is not heard, and asked again.
 const WISHES_MAX: usize = 1_024;
@@ -25,27 +25,23 @@ pub(super) struct Wishes(BTreeMap<PeerId, Wish>);
 
 impl Wishes {
     /// Somebody wants something for itself. False if there is no room.
-    fn hear(&mut self, change: Change) -> bool {
+    fn hear(&mut self, peer: PeerId, change: Change) -> bool {
         let room = self.0.len() < WISHES_MAX;
         if room {
-            self.insert(change);
+            self.0.insert(peer, Wish { change, dead: false });
         }
         room
     }
 
     /// This peer wants out. For that there is always room.
-    pub(super) fn leave(&mut self, me: PeerId) {
-        self.insert(Change::Remove(me));
-    }
-
-    fn insert(&mut self, change: Change) {
-        self.0.insert(change.peer(), Wish { change, dead: false });
+    pub(super) fn leave(&mut self, me: PeerId, badge: Badge) {
+        self.0.insert(me, Wish { change: Change::Remove(me, badge), dead: false });
     }
 
     /// A member seems to be dead; unless it wants something itself, it is to be removed.
-    pub(super) fn mourn(&mut self, peer: PeerId) {
+    pub(super) fn mourn(&mut self, peer: PeerId, badge: Badge) {
         if self.0.len() < WISHES_MAX {
-            self.0.entry(peer).or_insert(Wish { change: Change::Remove(peer), dead: true });
+            self.0.entry(peer).or_insert(Wish { change: Change::Remove(peer, badge), dead: true });
         }
     }
 
@@ -58,7 +54,7 @@ impl Wishes {
 
     /// A peer cannot be reached: nobody comes in who would be missed at once.
     pub(super) fn on_down(&mut self, peer: PeerId) {
-        if self.0.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(_))) {
+        if self.0.get(&peer).is_some_and(|wish| matches!(wish.change, Change::Add(..))) {
             self.0.remove(&peer);
         }
     }
@@ -68,19 +64,13 @@ impl Wishes {
         self.0.remove(&peer);
     }
 
-    /// Drops what makes no sense in this view: it has been granted, perhaps.
-    pub(super) fn drop_granted(&mut self, roster: Option<&Roster>) {
-        let sensible = |wish: &Wish| roster.is_some_and(|view| view.after(wish.change).is_some());
-        self.0.retain(|_, wish| sensible(wish));
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// What to propose. Who leaves goes first, then the dead, then the new.
     pub(super) fn most_urgent(&self) -> Option<Change> {
-        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(_)), wish.dead);
+        let urgency = |wish: &&Wish| (matches!(wish.change, Change::Add(..)), wish.dead);
         self.0.values().min_by_key(urgency).map(|wish| wish.change)
     }
 
@@ -91,23 +81,30 @@ impl Wishes {
 }
 
 impl Views {
+    /// Drops what makes no sense in this view: it has been granted, perhaps.
+    pub(super) fn drop_granted(&mut self) {
+        let mut wishes = core::mem::take(&mut self.wishes);
+        wishes.0.retain(|_, wish| self.after(wish.change).is_some());
+        self.wishes = wishes;
+    }
+
     /// Somebody wants in, or out. Nobody speaks for others.
     pub(super) fn on_wish(
         &mut self, cx: Cx<'_, '_>, from: PeerId, change: Change, origin: Option<u64>,
     ) {
-        if change.peer() != from {
+        if change.peer() != Some(from) {
             return cx.note(Note::Malformed);
         }
         let Some(roster) = &self.roster else { return };
         if origin.is_some_and(|origin| origin != roster.origin()) {
             return self.strangers.meet(from);
         }
-        if self.standing != Standing::Member || roster.after(change).is_none() {
+        if !self.has_a_say() || self.after(change).is_none() {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
         // Nobody comes in who is not there any more: it would be missed at once.
-        let there = self.up.contains(&from) || matches!(change, Change::Remove(_));
-        if there && self.wishes.hear(change) {
+        let there = self.up.contains(&from) || matches!(change, Change::Remove(..));
+        if there && self.wishes.hear(from, change) {
             self.consider(cx);
         }
     }

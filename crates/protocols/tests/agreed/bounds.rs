@@ -11,7 +11,7 @@ use sigmalock_protocols::parts::Hlc;
 use sigmalock_protocols::sigma::message::{
     Answer, GrantId, Message as Lock, Response, Ticket, Vote, Votes,
 };
-use sigmalock_protocols::views::{self, Change};
+use sigmalock_protocols::views::{self, Badge, Change};
 
 use crate::town::{ALICE, Packet, Town, is_learn, name};
 
@@ -41,7 +41,8 @@ fn is_release(packet: &&Packet) -> bool {
 #[test]
 fn of_promises_from_later_views_so_many_are_kept_and_no_more() {
     let mut town = Town::of(2, None);
-    let next = town.places[&0].agreed.views().roster().unwrap().after(Change::Add(PeerId(2)));
+    let next =
+        town.places[&0].agreed.views().roster().unwrap().after(Change::Add(PeerId(2), Badge(2)));
     let next = next.unwrap();
     for call in 0..1_500 {
         let message = Message::Locks { view: next.number(), message: unwanted_vote(call) };

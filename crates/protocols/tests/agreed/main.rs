@@ -1,5 +1,6 @@
 //! Locks among peers that agree on who is in, message by message.
 
 mod bounds;
+mod refutations;
 mod stories;
 mod town;

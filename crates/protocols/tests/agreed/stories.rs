@@ -1,10 +1,11 @@
 //! Stories, told message by message.
 
 use sigmalock_core::{
-    Birth, CallId, Input, Inspect, LockReply, LockRequest, Name, PeerId, Span, Standing,
+    Birth, CallId, ForgetRefusal, Input, Inspect, LockReply, LockRequest, Name, PeerId, Span,
+    Standing,
 };
 use sigmalock_protocols::agreed::{Message, Mutant};
-use sigmalock_protocols::views::{self, Change, Roster};
+use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
 use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
 
@@ -42,7 +43,7 @@ fn a_newcomer_that_asks_those_who_are_not_yet_in_its_view_lets_two_in() {
 fn a_tenth_comes(mutant: Option<Mutant>) -> Town {
     let mut town = Town::of(9, mutant);
     let nine = town.places[&0].agreed.views().roster().unwrap().clone();
-    let add = |roster: Roster, peer| roster.after(Change::Add(PeerId(peer))).unwrap();
+    let add = |roster: Roster, peer| roster.after(Change::Add(PeerId(peer), Badge(peer))).unwrap();
     let ten = add(nine, 9);
     let twelve = (10..12).fold(ten.clone(), add);
     let votes = |roster: &Roster, name: &Name, peer| {
@@ -156,16 +157,21 @@ fn an_operator_can_go_on_without_a_majority_after_a_lease() {
     town.stop(1);
     town.stop(2);
     town.ask(BOB);
-    let forget = |town: &mut Town, peer| {
-        let request = LockRequest::Forget { peer: PeerId(peer) };
-        town.give(0, Input::Request { id: CallId(9), request });
+    let forget = |town: &mut Town, gone: &[u64], unverified| {
+        let gone = gone.iter().copied().map(PeerId).collect();
+        town.give(
+            0,
+            Input::Request { id: CallId(9), request: LockRequest::Forget { gone, unverified } },
+        );
+        town.pass(Span::from_secs(1), |_| true);
         town.places.get_mut(&0).unwrap().told.pop()
     };
-    let refused = Some(LockReply::Refused(sigmalock_core::Refusal::NotAMember));
-    assert_eq!(forget(&mut town, 7), refused);
-    assert_eq!(forget(&mut town, 0), refused);
-    assert_eq!(forget(&mut town, 1), Some(LockReply::Released));
-    assert_eq!(forget(&mut town, 2), Some(LockReply::Released));
+    let refused = |why: ForgetRefusal| Some(LockReply::Refused(why.into()));
+    assert_eq!(forget(&mut town, &[1, 2, 7], true), refused(ForgetRefusal::NotAMember(PeerId(7))));
+    assert_eq!(forget(&mut town, &[0], true), refused(ForgetRefusal::Itself));
+    assert_eq!(forget(&mut town, &[1, 2], false), refused(ForgetRefusal::Unverified));
+    assert_eq!(forget(&mut town, &[1], false), refused(ForgetRefusal::Silent(PeerId(2))));
+    assert_eq!(forget(&mut town, &[1, 2], true), Some(LockReply::Released));
     town.pass(Span::from_secs(14), |_| true);
     assert!(!town.is_inside(BOB));
     town.pass(Span::from_secs(20), |_| true);
@@ -204,9 +210,9 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
 fn a_swarm_of_another_origin_is_left_alone() {
     let mut town = Town::of(2, None);
     // Somebody else has founded a swarm, too: its view is newer by number.
-    let mut other = views::Roster::founded_by(PeerId(8), 99);
+    let mut other = Roster::founded_by(PeerId(8), Badge(8), 99);
     for peer in 20..26 {
-        other = other.after(views::Change::Add(PeerId(peer))).unwrap();
+        other = other.after(Change::Add(PeerId(peer), Badge(peer))).unwrap();
     }
     let message = Message::Views(views::Message::Learn(Box::new(other)));
     town.give(0, Input::Receive { from: PeerId(8), message });

@@ -1,5 +1,6 @@
 //! Some peers, the messages between them, and what their users are told.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
@@ -40,6 +41,17 @@ pub(crate) struct Town {
     pub(crate) now: LocalTime,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) lives: u64,
+    /// Of a peer and what it wants done: after how many of its effects it stops, if it does.
+    pub(crate) tear: Option<Tear>,
+    /// The disk of who was torn.
+    pub(crate) torn: Option<BTreeMap<DurableKey, Durable>>,
+}
+
+type Tear = Box<dyn Fn(u64, &[Effect<Agreed>]) -> Option<usize>>;
+
+thread_local! {
+    /// How many random numbers there were: each is another one, and a test has a thread of its own.
+    static DRAWN: Cell<u64> = const { Cell::new(7) };
 }
 
 pub(crate) struct Around(pub(crate) LocalTime);
@@ -49,7 +61,7 @@ impl Surroundings for Around {
         WallTime::from_micros(1_000_000_000 + self.0.as_micros())
     }
     fn random(&mut self) -> u64 {
-        7
+        DRAWN.with(|drawn| drawn.replace(drawn.get() + 1))
     }
     fn next_hop(&self, _: &Key) -> Option<PeerId> {
         None
@@ -57,6 +69,10 @@ impl Surroundings for Around {
     fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
         None
     }
+}
+
+fn pairs(one: &[u64], other: &[u64]) -> Vec<(u64, u64)> {
+    one.iter().flat_map(|a| other.iter().map(|b| (*a, *b))).collect()
 }
 
 pub(crate) fn name() -> Name {
@@ -71,7 +87,7 @@ impl Town {
     /// A swarm of so many, with Alice and Bob.
     pub(crate) fn of(members: u64, mutant: Option<Mutant>) -> Self {
         let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
-        let mut town = Self { places, packets, now, mutant, lives: 0 };
+        let mut town = Self { places, packets, now, mutant, lives: 0, tear: None, torn: None };
         for peer in (0..members).chain([ALICE, BOB]) {
             town.start(peer, Birth::First);
         }
@@ -120,7 +136,9 @@ impl Town {
         let mut effects = Vec::new();
         let mut around = Around(self.now);
         place.agreed.handle(&mut Context::new(self.now, &mut around, &mut effects), input);
-        for effect in effects {
+        let torn = self.tear.as_ref().and_then(|tear| tear(peer, &effects));
+        let done = torn.unwrap_or(effects.len());
+        for effect in effects.into_iter().take(done) {
             match effect {
                 Effect::Send { to, message } => {
                     self.packets.push(Packet { from: peer, to: to.0, message });
@@ -134,6 +152,10 @@ impl Town {
                 Effect::Reply { reply, .. } => place.told.push(reply),
                 Effect::Note(_) => {}
             }
+        }
+        if torn.is_some() {
+            self.tear = None;
+            self.torn = Some(self.stop(peer));
         }
     }
 
@@ -171,6 +193,22 @@ impl Town {
     pub(crate) fn release(&mut self, peer: u64) {
         let request = LockRequest::Release { held: CallId(1) };
         self.give(peer, Input::Request { id: CallId(2), request });
+    }
+
+    /// Two groups lose sight of each other.
+    pub(crate) fn part(&mut self, one: &[u64], other: &[u64]) {
+        for (a, b) in pairs(one, other) {
+            self.give(a, Input::PeerDown(PeerId(b)));
+            self.give(b, Input::PeerDown(PeerId(a)));
+        }
+    }
+
+    /// They see each other again.
+    pub(crate) fn meet(&mut self, one: &[u64], other: &[u64]) {
+        for (a, b) in pairs(one, other) {
+            self.give(a, Input::PeerUp(PeerId(b)));
+            self.give(b, Input::PeerUp(PeerId(a)));
+        }
     }
 
     pub(crate) fn standing(&self, peer: u64) -> Standing {

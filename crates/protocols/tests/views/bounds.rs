@@ -1,7 +1,7 @@
 //! What others say is kept up to a bound, and no further.
 
 use sigmalock_core::{Birth, Input, LocalTime, Span};
-use sigmalock_protocols::views::{Change, Message, Request, Roster, Timer, Views};
+use sigmalock_protocols::views::{Badge, Change, Message, Request, Roster, Timer, Views};
 
 use crate::fleet::{Fleet, Packet, id};
 
@@ -13,6 +13,10 @@ fn founder() -> Fleet {
     fleet
 }
 
+fn add(peer: usize) -> Change {
+    Change::Add(id(peer), Badge(peer as u64))
+}
+
 fn hear(fleet: &mut Fleet, from: usize, message: Message) {
     fleet.deliver(Packet { from, to: 0, message });
 }
@@ -20,7 +24,7 @@ fn hear(fleet: &mut Fleet, from: usize, message: Message) {
 /// Somebody is there, and wants in.
 fn wish(fleet: &mut Fleet, from: usize) {
     fleet.give(0, Input::PeerUp(id(from)));
-    hear(fleet, from, Message::Wish { change: Change::Add(id(from)), origin: None });
+    hear(fleet, from, Message::Wish { change: add(from), origin: None });
 }
 
 /// Whom the founder takes in next.
@@ -37,19 +41,19 @@ fn so_many_wishes_wait_and_one_more_is_heard_when_there_is_room_again() {
         let mut fleet = founder();
         (2..2 + waiting).for_each(|peer| wish(&mut fleet, peer));
         wish(&mut fleet, 1);
-        assert_eq!(propose(&mut fleet), Change::Add(id(taken)), "{waiting} before it");
+        assert_eq!(propose(&mut fleet), add(taken), "{waiting} before it");
     }
     let mut fleet = founder();
     (2..2 + full).for_each(|peer| wish(&mut fleet, peer));
     fleet.give(0, Input::PeerDown(id(500)));
     wish(&mut fleet, 1);
-    assert_eq!(propose(&mut fleet), Change::Add(id(1)));
+    assert_eq!(propose(&mut fleet), add(1));
 }
 
 #[test]
 fn so_many_strangers_are_remembered_and_no_more_until_one_is_gone() {
     let mut fleet = founder();
-    let other = Box::new(Roster::founded_by(id(9_000), 99));
+    let other = Box::new(Roster::founded_by(id(9_000), Badge(0), 99));
     for peer in 1..=100 {
         hear(&mut fleet, peer, Message::Learn(other.clone()));
     }
@@ -65,7 +69,7 @@ fn so_many_strangers_are_remembered_and_no_more_until_one_is_gone() {
 fn only_members_confirm_a_large_view() {
     let mut fleet = founder();
     let first = fleet.views(0).and_then(Views::roster).unwrap().clone();
-    let ten = (1..10).fold(first, |roster, peer| roster.after(Change::Add(id(peer))).unwrap());
+    let ten = (1..10).fold(first, |roster, peer| roster.after(add(peer)).unwrap());
     let view = ten.number();
     hear(&mut fleet, 1, Message::Learn(Box::new(ten)));
     let sent = fleet.now;

@@ -29,6 +29,10 @@ pub(crate) struct Place {
     pub(crate) timers: BTreeMap<Timer, LocalTime>,
     /// Whether it is meant to be in, in the end.
     pub(crate) wants_in: bool,
+    /// It stops after so many of its next effects: the others are not done.
+    pub(crate) tears_after: Option<usize>,
+    /// Views that had it in when it lost its memory: what it promised about their successors, nobody knows.
+    forgotten: BTreeSet<u64>,
     /// The newest view it knows in this life, and since when.
     learned: (u64, LocalTime),
 }
@@ -90,6 +94,8 @@ impl Fleet {
             disk: None,
             timers: BTreeMap::new(),
             wants_in: false,
+            tears_after: None,
+            forgotten: BTreeSet::new(),
             learned: (0, LocalTime::MIN),
         };
         Self {
@@ -128,6 +134,7 @@ impl Fleet {
 
     pub(crate) fn crash(&mut self, index: usize) {
         self.places[index].views = None;
+        self.places[index].tears_after = None;
         self.places[index].timers.clear();
         self.packets.retain(|packet| packet.to != index);
         for other in 0..self.places.len() {
@@ -138,6 +145,8 @@ impl Fleet {
     /// Comes back with its disk, or without.
     pub(crate) fn restart(&mut self, index: usize, with_disk: bool) {
         if !with_disk {
+            let had_it = self.seen.values().filter(|roster| roster.contains(id(index)));
+            self.places[index].forgotten = had_it.map(Roster::number).collect();
             self.places[index].disk = None;
         }
         let records = self.places[index].disk.iter().map(|saved| (Record, saved.clone())).collect();
@@ -150,7 +159,7 @@ impl Fleet {
     }
 
     pub(crate) fn ask(&mut self, index: usize, request: Request) {
-        self.places[index].wants_in |= matches!(request, Request::Found | Request::Join);
+        self.places[index].wants_in |= !matches!(request, Request::Settled { .. });
         self.give(index, Input::Request { id: CallId(1), request });
     }
 
@@ -206,7 +215,7 @@ impl Fleet {
 
     fn settle(&mut self, index: usize) {
         let roster = self.views(index).and_then(Views::roster);
-        if let Some(roster) = roster.filter(|roster| roster.last() == Change::Add(id(index))) {
+        if let Some(roster) = roster.filter(|roster| roster.is_newcomer(id(index))) {
             let view = roster.number();
             self.give(index, Input::Request { id: CallId(2), request: Request::Settled { view } });
         }
@@ -225,10 +234,17 @@ impl Fleet {
         views.handle_with(self.now, &mut around, &mut effects, input);
         let after = views.accepted();
         let place = &mut self.places[index];
-        for effect in effects {
+        let matters = |e: &Effect<Views>| matches!(e, Effect::Persist { .. } | Effect::Send { .. });
+        let torn = effects.iter().filter(|e| matters(e)).count() > 1;
+        let done = place.tears_after.filter(|_| torn).map_or(effects.len(), |after| after + 1);
+        let torn = done < effects.len();
+        for effect in effects.into_iter().take(done) {
             match effect {
                 Effect::Send { to, message } => {
                     let to = to.0 as usize;
+                    if let Some(objection) = unwritten(&message, place.disk.as_ref()) {
+                        self.objection = Some(objection);
+                    }
                     if matches!(message, Message::Known { .. }) {
                         // Said so often that nothing else would be heard: the last one will do.
                         let other = |p: &Packet| {
@@ -244,6 +260,9 @@ impl Fleet {
                 Effect::CancelTimer(timer) => drop(place.timers.remove(&timer)),
                 Effect::Reply { .. } | Effect::Note(_) => {}
             }
+        }
+        if torn {
+            return self.crash(index);
         }
         self.look(index);
         if before != after && after.is_some() && !restored {
@@ -261,20 +280,47 @@ impl Fleet {
         if *known != roster {
             self.objection = Some(format!("two successors: {known} and {roster}"));
         }
+        let before = roster.number().checked_sub(1).and_then(|number| self.seen.get(&number));
+        if let Some(before) = before.filter(|before| !have_somebody_in_common(before, &roster)) {
+            self.objection =
+                Some(format!("two majorities without a memory: {before} and {roster}"));
+        }
     }
 
-    /// The oracle of acceptance: only members do, and only when votes of older views have run out, or
-    /// somebody new has come who knows of them.
+    /// The oracle of acceptance: only members do who know what they promised, and only when votes of older
+    /// views have run out, or somebody new has come who knows of them.
     fn look_at_acceptance(&mut self, index: usize) {
         let Some(views) = self.views(index) else { return };
         let (view, since) = self.places[index].learned;
-        let added = views.roster().is_some_and(|view| matches!(view.last(), Change::Add(_)));
+        let added = views.roster().is_some_and(|view| matches!(view.last(), Change::Add(..)));
         let in_time = view == 1 || added || self.now.since(since) >= self.lease;
-        if views.standing() != Standing::Member || !in_time {
+        let knows = !self.places[index].forgotten.contains(&view);
+        if views.standing() != Standing::Member || !in_time || !knows {
             self.objection =
                 Some(format!("{} accepts a successor of {view}, and must not", id(index)));
         }
     }
+}
+
+/// Whether any majority of one view and any of the other have a member in common, with one memory.
+fn have_somebody_in_common(one: &Roster, other: &Roster) -> bool {
+    let memories = |roster: &Roster| {
+        roster.members().map(|peer| (peer, roster.badge(peer))).collect::<BTreeSet<_>>()
+    };
+    one.majority() + other.majority() > memories(one).union(&memories(other)).count()
+}
+
+/// The oracle of disks: what somebody promises is written down before it is said.
+fn unwritten(message: &Message, disk: Option<&Saved>) -> Option<String> {
+    let (Message::Promise { view, ballot, .. } | Message::Accepted { view, ballot }) = message
+    else {
+        return None;
+    };
+    let written = disk.is_some_and(|saved| {
+        let about = saved.roster.as_ref().map(Roster::number) == Some(*view);
+        about && saved.acceptor.promised() >= Some(*ballot)
+    });
+    (!written).then(|| format!("{message} is said, and not on disk"))
 }
 
 /// Gives a protocol an input in a world made for it.

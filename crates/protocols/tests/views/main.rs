@@ -2,5 +2,6 @@
 
 mod bounds;
 mod fleet;
+mod foundings;
 mod model;
 mod walks;

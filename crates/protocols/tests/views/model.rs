@@ -6,7 +6,7 @@
 
 use sigmalock_core::{Birth, Span};
 use sigmalock_protocols::views::{
-    Acceptor, Change, Message, Mutant, Request, Roster, Saved, Timer, Views,
+    Badge, Change, Message, Mutant, Request, Roster, Saved, Standing, Timer, Views,
 };
 use stateright::{Checker, Model, Property};
 
@@ -19,6 +19,28 @@ enum Step {
     Propose(usize),
     /// A member crashes, and comes back with its disk.
     Restart(usize),
+}
+
+fn founded() -> Roster {
+    Roster::founded_by(id(0), Badge(0), 9)
+}
+
+fn add(index: usize) -> Change {
+    Change::Add(id(index), Badge(index as u64))
+}
+
+fn remove(index: usize) -> Change {
+    Change::Remove(id(index), Badge(index as u64))
+}
+
+fn after(roster: Roster, change: Change) -> Roster {
+    roster.after(change).unwrap()
+}
+
+/// The disk of a member that has promised nothing yet.
+fn saved(roster: &Roster, index: usize) -> Saved {
+    let badge = Some(Badge(index as u64));
+    Saved { roster: Some(roster.clone()), badge, ..Saved::default() }
 }
 
 struct Swarm {
@@ -41,20 +63,16 @@ impl Model for Swarm {
 
     fn init_states(&self) -> Vec<State> {
         let mut fleet = Fleet::new(4, self.mutant, Span::ZERO, NO_CHANCE);
-        let three = Roster::founded_by(id(0), 9).after(Change::Add(id(1)));
-        let three = three.and_then(|two| two.after(Change::Add(id(2)))).unwrap();
+        let three = [add(1), add(2)].into_iter().fold(founded(), after);
         for index in 0..3 {
-            fleet.places[index].disk = Some(Saved::View(three.clone(), Acceptor::default()));
+            fleet.places[index].disk = Some(saved(&three, index));
             fleet.places[index].wants_in = true;
             fleet.restart(index, true);
         }
         fleet.start(3, Birth::First);
         fleet.ask(3, Request::Join);
-        let wish = Packet {
-            from: 3,
-            to: 0,
-            message: Message::Wish { change: Change::Add(id(3)), origin: None },
-        };
+        let wish =
+            Packet { from: 3, to: 0, message: Message::Wish { change: add(3), origin: None } };
         fleet.deliver(wish);
         fleet.leave(2);
         fleet.packets.clear();
@@ -141,6 +159,161 @@ fn a_broken_rule_is_found_by_exploring() {
     for mutant in [Mutant::HalfIsEnough, Mutant::ForgetsPromises, Mutant::IgnoresAccepted] {
         let restarts_max = u8::from(mutant == Mutant::ForgetsPromises);
         let checker = Swarm { mutant: Some(mutant), proposals_max: 1, restarts_max }.explore();
+        let found = checker.discovery("each view has one successor");
+        assert!(found.is_some(), "{mutant} is not caught");
+    }
+}
+
+/// Every order of events around a lost memory and a peer of yesterday. A, B and P are the members of view 5. Q knows
+/// view 3, in which P was not in yet. A and B each want the other out and hear P only. P loses its memory whenever it
+/// likes, once, or stops in the middle of what it does and comes back with its disk; and anybody tells anybody of the
+/// view that it knows.
+struct Yesterday {
+    mutant: Option<Mutant>,
+}
+
+const A: usize = 0;
+const Q: usize = 1;
+const B: usize = 2;
+const P: usize = 3;
+
+#[derive(Debug, Clone, PartialEq)]
+enum Moment {
+    Deliver(Packet),
+    Propose(usize),
+    /// P comes back without its memory.
+    Lose,
+    /// P stops after so many of its next effects, and comes back with its disk.
+    Tear(usize),
+    /// One tells another of its view.
+    Tell(usize, usize),
+}
+
+/// The peers, how many proposals A and B have made, whether P has lost its memory, and whether it was torn.
+type Hour = (Fleet, [u8; 2], bool, bool);
+
+impl Model for Yesterday {
+    type State = Hour;
+    type Action = Moment;
+
+    fn init_states(&self) -> Vec<Hour> {
+        let mut fleet = Fleet::new(4, self.mutant, Span::ZERO, NO_CHANCE);
+        let three = [add(Q), add(B)].into_iter().fold(founded(), after);
+        let five = [add(P), remove(Q)].into_iter().fold(three.clone(), after);
+        for (index, view) in [(A, &five), (Q, &three), (B, &five), (P, &five)] {
+            fleet.places[index].disk = Some(saved(view, index));
+            fleet.places[index].wants_in = true;
+            fleet.restart(index, true);
+        }
+        fleet.cut(A, B);
+        // Each of them takes the other for dead.
+        fleet.now += Span::from_secs(6);
+        [A, B].into_iter().for_each(|index| fleet.fire(index, Timer::Look));
+        fleet.packets.clear();
+        vec![(fleet, [0; 2], false, false)]
+    }
+
+    fn actions(&self, (fleet, proposals, lost, torn): &Hour, actions: &mut Vec<Moment>) {
+        actions.extend(fleet.packets.iter().cloned().map(Moment::Deliver));
+        for (nth, index) in [A, B].into_iter().enumerate() {
+            if fleet.places[index].timers.contains_key(&Timer::Propose) && proposals[nth] == 0 {
+                actions.push(Moment::Propose(index));
+            }
+        }
+        if !lost {
+            actions.push(Moment::Lose);
+        }
+        if !torn {
+            actions.extend((0..2).map(Moment::Tear));
+        }
+        let number = |index| fleet.views(index).and_then(Views::roster).map_or(0, Roster::number);
+        for (from, to) in [(A, P), (B, P), (Q, P), (P, A), (P, B), (P, Q), (Q, A), (Q, B)] {
+            if number(from) > number(to) {
+                actions.push(Moment::Tell(from, to));
+            }
+        }
+    }
+
+    fn next_state(&self, state: &Hour, moment: Moment) -> Option<Hour> {
+        let (mut fleet, mut proposals, mut lost, mut torn) = state.clone();
+        match moment {
+            Moment::Deliver(packet) => {
+                fleet.packets.retain(|other| *other != packet);
+                fleet.deliver(packet);
+            }
+            Moment::Propose(index) => {
+                fleet.fire(index, Timer::Propose);
+                proposals[usize::from(index == B)] += 1;
+            }
+            Moment::Lose => {
+                come_back(&mut fleet, false);
+                lost = true;
+            }
+            Moment::Tear(after) => {
+                fleet.places[P].tears_after = Some(after);
+                torn = true;
+            }
+            Moment::Tell(from, to) => {
+                let roster = fleet.views(from).and_then(Views::roster).cloned()?;
+                fleet.deliver(Packet { from, to, message: Message::Learn(Box::new(roster)) });
+            }
+        }
+        if !fleet.is_up(P) {
+            come_back(&mut fleet, true);
+        }
+        fleet.packets.retain(|packet| {
+            use Message::{Known, Learn, Refused, Wish};
+            !matches!(packet.message, Known { .. } | Wish { .. } | Refused { .. } | Learn(_))
+        });
+        fleet.packets.sort();
+        fleet.packets.dedup();
+        Some((fleet, proposals, lost, torn))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("each view has one successor", |_, (fleet, ..): &Hour| {
+                fleet.objection.is_none()
+            }),
+            Property::sometimes("the forgetful one is lost", |_, (fleet, ..): &Hour| {
+                fleet.views(P).map(Views::standing) == Some(Standing::Lost)
+            }),
+            Property::sometimes(
+                "a view without the forgetful one is all it knows",
+                |_, hour: &Hour| {
+                    hour.2 && hour.0.views(P).and_then(Views::roster).map_or(0, Roster::number) == 3
+                },
+            ),
+        ]
+    }
+
+    fn within_boundary(&self, (fleet, ..): &Hour) -> bool {
+        fleet.seen.keys().all(|view| *view <= 6)
+    }
+}
+
+/// P begins another life; what was under way still is.
+fn come_back(fleet: &mut Fleet, with_disk: bool) {
+    let packets = fleet.packets.clone();
+    fleet.crash(P);
+    fleet.restart(P, with_disk);
+    fleet.packets = packets;
+}
+
+#[test]
+fn a_lost_memory_that_meets_a_peer_of_yesterday_gives_no_view_two_successors() {
+    let checker = Yesterday { mutant: None }.checker().threads(2).spawn_bfs().join();
+    checker.assert_properties();
+    let states = checker.unique_state_count();
+    println!("{states} states, {} steps deep", checker.max_depth());
+    assert!(states > 30_000, "hardly anything was explored: {states} states");
+}
+
+#[test]
+fn what_a_badge_is_for_is_found_by_exploring() {
+    use Mutant::{AcceptsThoughLost, RelearnsViews, TakesOldViewsForRemoval};
+    for mutant in [TakesOldViewsForRemoval, RelearnsViews, AcceptsThoughLost] {
+        let checker = Yesterday { mutant: Some(mutant) }.checker().threads(2).spawn_bfs().join();
         let found = checker.discovery("each view has one successor");
         assert!(found.is_some(), "{mutant} is not caught");
     }

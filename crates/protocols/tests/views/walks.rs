@@ -4,7 +4,7 @@
 use sigmalock_core::{Birth, PeerId, Span};
 use sigmalock_protocols::views::{Mutant, Request, Roster, Standing, Views};
 
-use crate::fleet::{Fleet, id, next};
+use crate::fleet::{Fleet, Packet, id, next};
 
 /// One walk; what an oracle objects to, if anything.
 fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
@@ -18,17 +18,25 @@ fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
         fleet.start(index, Birth::First);
         fleet.ask(index, Request::Join);
     }
-    // One may lose its memory.
-    let mut forgetful = below(2) == 0;
-    for _ in 0..400 + below(800) {
+    // One may lose its memory, or each of them, again and again.
+    let losses = below(4);
+    let mut forgetful = losses > 0;
+    // Some messages are heard once more, long after they were said.
+    let mut stale: Vec<Packet> = Vec::new();
+    for _ in 0..400 + below(1_600) {
         let peer = below(count as u64) as usize;
         let other = below(count as u64) as usize;
-        match below(100) {
+        match below(104) {
             0..70 if !fleet.packets.is_empty() => {
                 let index = below(fleet.packets.len() as u64) as usize;
-                match below(20) {
-                    0 => drop(fleet.packets.swap_remove(index)),
-                    1 => fleet.deliver(fleet.packets[index].clone()),
+                match below(40) {
+                    0 | 1 => drop(fleet.packets.swap_remove(index)),
+                    2 | 3 => fleet.deliver(fleet.packets[index].clone()),
+                    4 if stale.len() < 8 => stale.push(fleet.packets[index].clone()),
+                    5 if !stale.is_empty() => {
+                        let index = below(stale.len() as u64) as usize;
+                        fleet.deliver(stale.swap_remove(index));
+                    }
                     _ => {
                         let packet = fleet.packets.swap_remove(index);
                         fleet.deliver(packet);
@@ -36,18 +44,25 @@ fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
                 }
             }
             0..92 => fleet.tick(),
+            92..94 if fleet.is_up(peer) && below(2) == 0 => {
+                fleet.places[peer].tears_after = Some(below(3) as usize);
+            }
             92..94 if fleet.is_up(peer) => fleet.crash(peer),
             92..96 if !fleet.is_up(peer) => {
                 let enough =
                     fleet.seen.values().last().is_some_and(|view| view.members().len() > 2);
-                let forgets = forgetful && enough;
-                forgetful &= !forgets;
+                let forgets = forgetful && enough && below(2) == 0;
+                forgetful &= losses > 1 || !forgets;
                 fleet.restart(peer, !forgets);
             }
             96 if peer != other => fleet.cut(peer, other),
             97 => fleet.mend(peer, other),
             98 if peer != 0 && fleet.is_up(peer) => fleet.leave(peer),
             99 if fleet.is_up(peer) => fleet.ask(peer, Request::Join),
+            100 | 101 => (0..count).filter(|other| *other != peer).for_each(|other| {
+                fleet.cut(peer, other);
+            }),
+            102 | 103 => (0..count).for_each(|other| fleet.mend(peer, other)),
             _ => {}
         }
         if let Some(objection) = fleet.objection {
@@ -60,6 +75,7 @@ fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {
 
 fn heal(fleet: &mut Fleet) -> Result<(), String> {
     let count = fleet.places.len();
+    fleet.places.iter_mut().for_each(|place| place.tears_after = None);
     for a in 0..count {
         for b in 0..a {
             fleet.mend(a, b);
@@ -106,7 +122,7 @@ fn is_content(fleet: &Fleet) -> bool {
 fn is_stuck(fleet: &Fleet) -> bool {
     // Who knew of a newer view may be the one who forgot.
     let known = (0..fleet.places.len()).filter_map(|index| fleet.views(index)?.roster());
-    let Some(newest) = known.max_by_key(|roster| roster.number()) else { return false };
+    let Some(newest) = known.max_by_key(|roster| roster.number()) else { return true };
     let lost =
         |peer: &PeerId| fleet.views(peer.0 as usize).map(Views::standing) == Some(Standing::Lost);
     newest.members().len() - newest.members().filter(lost).count() < newest.majority()
@@ -123,8 +139,14 @@ fn each_view_has_one_successor_and_in_the_end_all_who_want_are_in() {
 
 #[test]
 fn every_rule_is_needed() {
-    for mutant in Mutant::ALL {
-        let caught = (0..20_000).find(|seed| walk(*seed, Some(*mutant)).is_err());
-        assert!(caught.is_some(), "{mutant} is not caught");
+    // Those of foundings take many coincidences, and are told as stories.
+    use Mutant::{FoundsThoughForgetful, FoundsWithMost, PledgesTwice};
+    let told = [FoundsWithMost, PledgesTwice, FoundsThoughForgetful];
+    for mutant in Mutant::ALL.iter().filter(|mutant| !told.contains(mutant)) {
+        let objection = |seed| Some((seed, walk(seed, Some(*mutant)).err()?));
+        let (seed, objection) = (0..20_000).find_map(objection).unwrap_or_else(|| {
+            panic!("{mutant} is not caught");
+        });
+        println!("{mutant}: caught at seed {seed}: {objection}");
     }
 }

@@ -10,7 +10,8 @@
 //! - *removals*: the silent are voted out soon, and nobody loses its memory;
 //! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
 //! - *ruins*: once all are in, most are gone for good, and an operator says so;
-//! - *anything*: all of it, and nobody asks who gets in at last.
+//! - *anything*: all of it, and nobody asks who gets in at last;
+//! - or it is about what peers remember ([`memories`]).
 
 use std::ops::Range;
 
@@ -18,6 +19,7 @@ use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::Hosting;
 
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
+use super::memories;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
 use crate::faults::{Cut, Fault, FaultPlan};
@@ -75,6 +77,9 @@ struct Moves {
 
 /// The world that a seed means for a subject, which gets numbers that fit it.
 pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
+    if let Some(case) = memories::case(&subject, crowd, seed) {
+        return case;
+    }
     let mut rng = Rng::split(seed, 0x6167_7265);
     let kind = match rng.below(20) {
         0..4 => Kind::Removals,
@@ -286,10 +291,10 @@ fn ruin(
         at = at + rng.span(Span::ZERO, ms(50));
     }
     let by = *rng.pick(left);
-    at = at + rng.span(ms(10), ms(1_000));
-    for peer in gone {
-        faults.push((at, Fault::Forget { by, peer: *peer }));
-        at = at + rng.span(Span::ZERO, ms(200));
+    // Those who are left may not have noticed yet that the gone are, or not have heard each other: it is said again.
+    for _ in 0..8 {
+        at = at + rng.span(ms(10), ms(2_000));
+        faults.push((at, Fault::Forget { by, gone: gone.to_vec() }));
     }
     faults.push((at, Fault::Mend(1)));
     faults

@@ -239,6 +239,8 @@ pub(super) fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning
         durable: rng.below(2) == 0,
         hosting: Hosting::Fixed,
         dead_after: Span::from_secs(30),
+        founders: 0,
+        expecting: 0,
         whole_paper: true,
     }
 }

@@ -4,6 +4,7 @@ mod agreed;
 pub mod compare;
 mod draw;
 pub mod figures;
+mod memories;
 pub mod meter;
 mod mishaps;
 pub mod mutants;

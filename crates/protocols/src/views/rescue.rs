@@ -1,0 +1,124 @@
+//! How an operator goes on without members that are gone for good.
+//!
+//! A view that nobody chose is safe only if the gone cannot have chosen another one, and nobody who is left knows
+//! of one. So all who are gone are named at once, and all who are left are asked:
+//!
+//! ```text
+//!  who is told to forget                       everybody that it reaches
+//!    │ KNOWN    I am at this view ───────────► │  who knows a newer one says so: nothing is forgotten
+//!    │ PREPARE  no older ballot, please ─────► │  the members who are left
+//!    │ ◄──────── PROMISE  nothing accepted     │  all of them must say that
+//!    │ LEARN    this is the view now ────────► │  two round trips later
+//! ```
+//!
+//! If the gone are fewer than a majority, they alone have chosen nothing. If they are more, they may have gone on
+//! without this peer, added others and died in a later view, of which nobody who is left knows: that cannot be
+//! verified, and takes a word of its own.
+
+use alloc::collections::BTreeSet;
+
+use sigmalock_core::{CallId, ForgetRefusal, PeerId};
+
+use super::message::{Ballot, Message};
+use super::roster::{Change, Roster};
+use super::{Cx, Reply, Timer, Views};
+
+/// One such wish, from the first question to the last answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Rescue {
+    id: CallId,
+    gone: BTreeSet<PeerId>,
+    ballot: Ballot,
+    /// Who of those who are left has promised that ballot, with nothing accepted.
+    agree: BTreeSet<PeerId>,
+}
+
+impl Views {
+    pub(super) fn on_forget(
+        &mut self, cx: Cx<'_, '_>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
+    ) {
+        if let Err(refusal) = self.may_forget(&gone, unverified) {
+            return cx.reply(id, Reply::Remembered(refusal));
+        }
+        self.end_rescue(cx, Reply::Remembered(ForgetRefusal::Superseded));
+        self.campaign = None;
+        self.round += 1;
+        let ballot = Ballot { round: self.round, by: self.me };
+        let left = self.left(&gone);
+        self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new() });
+        let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
+        asked.into_iter().for_each(|peer| self.tell(cx, peer));
+        let view = self.number();
+        left.into_iter().for_each(|peer| self.say(cx, peer, Message::Prepare { view, ballot }));
+        cx.set_timer(Timer::Rescue, cx.now() + self.config.round_trip_worst * 2);
+    }
+
+    fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
+        let Some(roster) = self.roster.as_ref().filter(|_| self.has_a_say()) else {
+            return Err(ForgetRefusal::NotAMember(self.me));
+        };
+        if gone.is_empty() || gone.contains(&self.me) {
+            return Err(ForgetRefusal::Itself);
+        }
+        if let Some(stranger) = gone.iter().find(|peer| !roster.contains(**peer)) {
+            return Err(ForgetRefusal::NotAMember(*stranger));
+        }
+        if let Some(peer) = gone.iter().find(|peer| self.up.contains(peer)) {
+            return Err(ForgetRefusal::Here(*peer));
+        }
+        if self.acceptor.accepted().is_some() {
+            return Err(ForgetRefusal::UnderWay);
+        }
+        if gone.len() >= roster.majority() && !unverified {
+            return Err(ForgetRefusal::Unverified);
+        }
+        Ok(())
+    }
+
+    /// The members without the gone.
+    fn left(&self, gone: &BTreeSet<PeerId>) -> BTreeSet<PeerId> {
+        let members = self.roster.iter().flat_map(Roster::members);
+        members.filter(|peer| !gone.contains(peer)).collect()
+    }
+
+    pub(super) fn on_rescue_promise(
+        &mut self, from: PeerId, view: u64, ballot: Ballot, accepted: Option<(Ballot, Change)>,
+    ) {
+        if view == self.number()
+            && let Some(rescue) = self.rescue.as_mut().filter(|rescue| rescue.ballot == ballot)
+            && accepted.is_none()
+        {
+            rescue.agree.insert(from);
+        }
+    }
+
+    /// All who can be heard have been: who knows a newer view has said so, and has ended this.
+    pub(super) fn rescue(&mut self, cx: Cx<'_, '_>) {
+        let Some(rescue) = self.rescue.take() else { return };
+        let missing = self.left(&rescue.gone).into_iter().find(|peer| !rescue.agree.contains(peer));
+        let random = cx.random();
+        let next = self.roster.as_ref().and_then(|roster| roster.without(&rescue.gone, random));
+        let reply = match (missing, next) {
+            (Some(peer), _) => Reply::Remembered(ForgetRefusal::Silent(peer)),
+            // Another proposer, or another operator, is at it.
+            _ if self.acceptor.promised() != Some(rescue.ballot) => {
+                Reply::Remembered(ForgetRefusal::UnderWay)
+            }
+            (None, None) => Reply::Remembered(ForgetRefusal::UnderWay),
+            (None, Some(next)) => {
+                self.install(cx, next);
+                self.spread(cx);
+                Reply::Done
+            }
+        };
+        cx.reply(rescue.id, reply);
+    }
+
+    /// If an operator waits to be told, it is told this.
+    pub(super) fn end_rescue(&mut self, cx: Cx<'_, '_>, reply: Reply) {
+        if let Some(rescue) = self.rescue.take() {
+            cx.cancel_timer(Timer::Rescue);
+            cx.reply(rescue.id, reply);
+        }
+    }
+}

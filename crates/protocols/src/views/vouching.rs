@@ -1,0 +1,256 @@
+//! Whether the disk that a peer comes back with is the newest that it ever had.
+//!
+//! An old backup put back, or a copy of the data directory, is a memory that lacks what was promised since. Such a
+//! disk cannot know that by itself, but others can. Every start is given a number, and a disk keeps those of all
+//! starts that led to it; every member remembers the last start of every other, and how many records it has heard the
+//! other had written.
+//!
+//! ```text
+//!  who comes back                              every other member
+//!    │ BEGAN    this is my start ─────────────► │
+//!    │ ◄───── REMEMBERED  that was your last    │  and so many records were on your disk
+//!    │ BEGAN    yes, and this came after it ──► │  on disk first
+//!    │ ◄──────────────────────────── VOUCHED    │
+//! ```
+//!
+//! A start that is not on this disk, or more records than are on it, mean that this disk is not the newest: the peer
+//! takes itself for one that lost its memory, and says so to all (OUTDATED). Until somebody has vouched for it, and nobody that it
+//! reaches has yet to say anything, a member that came back promises nothing.
+//!
+//! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
+//! heard it since; and two copies of a running peer that are never seen by the same member.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use sigmalock_core::{LocalTime, PeerId};
+
+use super::message::Message;
+use super::mutant::Mutant;
+use super::roster::Badge;
+use super::{Cx, Loss, Note, Standing, Views};
+
+/// A disk remembers so many of its starts. A member that knows an earlier one only takes the disk for an old one, which
+/// costs a removal.
+pub const STARTS_MAX: usize = 64;
+/// So many round trips do members have to say what they remember, if one of them has.
+const PATIENCE: u64 = 4;
+/// So often in one life does a peer that was never in ask that whoever is in under its name be removed: once for its
+/// former self, once for a wish of its former self that came late. Beyond that there is another one alive.
+const QUARRELS_MAX: u8 = 2;
+
+/// So many peers with old disks are remembered; of more nothing is said.
+const OUTDATED_MAX: usize = 64;
+
+/// The number of a start, drawn at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Start(pub u64);
+
+/// What a member remembers of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Acquaintance {
+    badge: Badge,
+    /// Its last start.
+    start: Start,
+    /// How many records it had written, as far as heard. On disk it may be less.
+    writes: u64,
+}
+
+/// What this peer knows of itself, and who believes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Vouching {
+    /// Members that know of this start.
+    by: BTreeSet<PeerId>,
+    /// It came back as a member at this time, and nobody has vouched for its disk yet.
+    returned_at: Option<LocalTime>,
+    /// Whom it has asked to be removed in its name, in this life.
+    quarrels: BTreeSet<Badge>,
+    /// Those who said that their disks are old ones, and have not been members anew since.
+    outdated: BTreeSet<PeerId>,
+}
+
+impl Views {
+    /// A life begins with this disk.
+    pub(super) fn begin_life(&mut self, cx: Cx<'_, '_>) {
+        if self.badge.is_none() {
+            return;
+        }
+        self.draw_start(cx);
+        self.save(cx);
+        let alone = self.roster.as_ref().is_none_or(|roster| roster.members().len() == 1);
+        let returns = self.standing() == Standing::Member && !alone;
+        if returns && !self.config.breaks(Mutant::VotesUnvouched) {
+            self.vouching.returned_at = Some(cx.now());
+        }
+    }
+
+    /// Numbers this start, before anybody hears of it.
+    pub(super) fn draw_start(&mut self, cx: Cx<'_, '_>) {
+        let excess = (self.starts.len() + 1).saturating_sub(STARTS_MAX);
+        self.starts.drain(..excess);
+        self.starts.push(Start(cx.random()));
+    }
+
+    /// Whether somebody has vouched for the disk of this peer, or need not.
+    #[must_use]
+    pub const fn is_vouched_for(&self) -> bool {
+        self.vouching.returned_at.is_none()
+    }
+
+    /// Tells those who do not know of this start that it is there.
+    pub(super) fn introduce(&mut self, cx: Cx<'_, '_>) {
+        let (Some(start), Some(badge)) = (self.starts.last().copied(), self.badge) else { return };
+        let Some(roster) = self.roster.as_ref().filter(|_| self.standing() == Standing::Member)
+        else {
+            return;
+        };
+        self.vouching.by.retain(|peer| roster.contains(*peer));
+        for peer in self.up.iter().filter(|peer| roster.contains(**peer)) {
+            if !self.vouching.by.contains(peer) {
+                cx.send(*peer, Message::Began { badge, start, after: None });
+            }
+        }
+        self.believe(cx.now());
+    }
+
+    /// If one has vouched, and nobody who can be reached has yet to say something, that will do.
+    fn believe(&mut self, now: LocalTime) {
+        let Some(at) = self.vouching.returned_at else { return };
+        let Some(roster) = &self.roster else { return };
+        let by = &self.vouching.by;
+        let others = roster.members().filter(|peer| *peer != self.me && self.up.contains(peer));
+        let all = others.into_iter().all(|peer| by.contains(&peer));
+        let waited = now.since(at) >= self.config.round_trip_worst * PATIENCE;
+        if (!by.is_empty() && (all || waited)) || roster.members().len() == 1 {
+            self.vouching.returned_at = None;
+        }
+    }
+
+    /// A member says that it has begun a life.
+    pub(super) fn on_began(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, badge: Badge, start: Start, after: Option<Start>,
+    ) {
+        if self.roster.as_ref().and_then(|roster| roster.badge(from)) != Some(badge) {
+            return;
+        }
+        let known = self.acquaintances.get(&from).filter(|known| known.badge == badge).copied();
+        match known {
+            Some(known) if known.start != start && after != Some(known.start) => {
+                let Acquaintance { start, writes, .. } = known;
+                return cx.send(from, Message::Remembered { badge, start, writes });
+            }
+            Some(known) if known.start == start => {}
+            _ => {
+                let writes = known.map_or(0, |known| known.writes);
+                self.acquaintances.insert(from, Acquaintance { badge, start, writes });
+                self.save(cx);
+            }
+        }
+        cx.send(from, Message::Vouched { start });
+    }
+
+    /// A member remembers another start of this peer: it must be one of this disk's, and so must all that the member
+    /// has heard of.
+    pub(super) fn on_remembered(
+        &mut self, cx: Cx<'_, '_>, from: PeerId, badge: Badge, start: Start, writes: u64,
+    ) {
+        if self.standing() != Standing::Member || self.badge != Some(badge) || !self.is_in(from) {
+            return;
+        }
+        let counts = !self.config.breaks(Mutant::IgnoresWrites);
+        let known = self.starts.contains(&start) && (!counts || writes <= cx.written());
+        if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {
+            cx.note(Note::OldDisk);
+            return self.disown(cx);
+        }
+        if let Some(mine) = self.starts.last().copied() {
+            cx.send(from, Message::Began { badge, start: mine, after: Some(start) });
+        }
+    }
+
+    pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
+        if self.starts.last() == Some(&start) && self.is_in(from) {
+            self.vouching.by.insert(from);
+            self.believe(cx.now());
+        }
+    }
+
+    /// A member says how many records it has written.
+    pub(super) fn note_writes(&mut self, from: PeerId, writes: u64) {
+        if let Some(known) = self.acquaintances.get_mut(&from) {
+            known.writes = known.writes.max(writes);
+        }
+    }
+
+    /// This disk is not the newest: what was promised since is lost.
+    fn disown(&mut self, cx: Cx<'_, '_>) {
+        (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
+        self.campaign = None;
+        self.vouching.returned_at = None;
+        self.save(cx);
+        self.look(cx);
+    }
+
+    /// Peers that came back with an old disk, as they said themselves, and have not been members anew since.
+    pub fn outdated(&self) -> impl Iterator<Item = PeerId> {
+        self.vouching.outdated.iter().copied()
+    }
+
+    /// Tells a peer that this one has an old disk, if so.
+    pub(super) fn warn(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        if self.forgot == Some(Loss::OldDisk) {
+            cx.send(peer, Message::Outdated);
+        }
+    }
+
+    pub(super) fn on_outdated(&mut self, from: PeerId) {
+        if self.vouching.outdated.len() < OUTDATED_MAX {
+            self.vouching.outdated.insert(from);
+        }
+    }
+
+    /// Whether this peer, which is not who is in under its name, may ask that one to be removed.
+    pub(super) fn may_quarrel(&mut self, badge: Badge) -> bool {
+        let quarrels = &mut self.vouching.quarrels;
+        quarrels.contains(&badge)
+            || (quarrels.len() < usize::from(QUARRELS_MAX) && quarrels.insert(badge))
+    }
+
+    /// A view was learned: whom this peer remembers, and who knows it.
+    pub(super) fn keep_acquaintances(&mut self) {
+        let Some(roster) = &self.roster else { return };
+        self.acquaintances.retain(|peer, known| roster.badge(*peer) == Some(known.badge));
+        self.vouching.by.retain(|peer| roster.contains(*peer));
+        self.vouching.outdated.retain(|peer| !roster.is_newcomer(*peer));
+        if self.standing() == Standing::Member {
+            self.vouching.quarrels.clear();
+        } else {
+            self.vouching.returned_at = None;
+        }
+    }
+}
+
+/// What it remembers of the others.
+pub(super) type Acquaintances = BTreeMap<PeerId, Acquaintance>;
+/// The starts that led to this disk, the last one this life's.
+pub(super) type Starts = Vec<Start>;
+
+#[cfg(test)]
+mod tests {
+    use super::super::Roster;
+    use super::*;
+
+    #[test]
+    fn a_roster_bounds_what_is_remembered() {
+        let roster = Roster::founded_by(PeerId(1), Badge(1), 9);
+        let mut views =
+            Views::new(PeerId(1), super::super::Config::new(sigmalock_core::Span::ZERO));
+        let known = Acquaintance { badge: Badge(7), start: Start(1), writes: 0 };
+        views.acquaintances.insert(PeerId(2), known);
+        views.roster = Some(roster);
+        views.keep_acquaintances();
+        assert!(views.acquaintances.is_empty());
+    }
+}

@@ -1,0 +1,241 @@
+//! Stories that once ended with two inside, and must not.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{
+    Birth, CallId, Effect, ForgetRefusal, Input, Inspect as _, LockReply, LockRequest,
+    Message as _, PeerId, Span, Standing,
+};
+use sigmalock_protocols::agreed::{Agreed, Durable, DurableKey, Mutant};
+
+use crate::town::{ALICE, BOB, Packet, Town};
+
+fn crosses(packet: &Packet, one: &[u64]) -> bool {
+    one.contains(&packet.from) != one.contains(&packet.to)
+}
+
+fn are_two_inside(town: &Town) -> bool {
+    town.is_inside(ALICE) && town.is_inside(BOB)
+}
+
+/// A peer that lost its disk meets one that has not heard of the last weeks: its view does not have the forgetful one
+/// in it, being older than its membership. It must not take that for "I was removed".
+#[test]
+fn who_lost_its_memory_and_meets_somebody_of_yesterday_is_lost_and_lets_nobody_in() {
+    let (a, q, b, p, c) = (0, 1, 2, 3, 4);
+    let mut town = Town::of(3, None);
+    // Q is switched off at view 3, before P comes.
+    town.part(&[q], &[a, b, ALICE, BOB]);
+    let heard = |packet: &Packet| !crosses(packet, &[q]);
+    town.start(p, Birth::First);
+    town.part(&[q], &[p]);
+    town.pass(Span::from_secs(5), heard);
+    assert_eq!(town.standing(p), Standing::Voting);
+    town.pass(Span::from_secs(45), heard);
+    assert_eq!((town.view(b), town.view(q).0), ((5, vec![a, b, p]), 3));
+    // B is cut off, too, with Bob: A and P vote it out and take C in, and Alice is inside.
+    town.part(&[b, BOB], &[a, p, ALICE]);
+    let heard = |packet: &Packet| !crosses(packet, &[q]) && !crosses(packet, &[b, BOB]);
+    town.pass(Span::from_secs(60), heard);
+    town.start(c, Birth::First);
+    town.part(&[c], &[q, b, BOB]);
+    town.pass(Span::from_secs(5), heard);
+    assert_eq!((town.view(a), town.view(b).0), ((7, vec![a, p, c]), 5));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(2), heard);
+    assert!(town.is_inside(ALICE));
+    // P loses its disk, and comes back on the other side of the cut. There it meets Q first, then B.
+    drop(town.stop(p));
+    town.start(p, Birth::Amnesiac);
+    town.part(&[p], &[a, c, ALICE, b, BOB]);
+    town.packets.retain(|packet| !crosses(packet, &[p, q]));
+    let two = |packet: &Packet| [packet.from, packet.to].iter().all(|peer| [p, q].contains(peer));
+    town.pass(Span::from_secs(1), |packet| {
+        two(packet) || (heard(packet) && !crosses(packet, &[p]))
+    });
+    assert_eq!((town.view(p).0, town.standing(p)), (3, Standing::Lost));
+    town.meet(&[p, q], &[b, BOB]);
+    let side = [q, b, BOB, p];
+    town.pass(Span::from_secs(1), |packet| !crosses(packet, &side));
+    assert_eq!((town.view(p).0, town.standing(p)), (5, Standing::Lost), "nobody has removed it");
+    town.ask(BOB);
+    town.pass(Span::from_secs(30), |packet| !crosses(packet, &side));
+    assert_eq!((town.standing(p), town.view(b).0), (Standing::Lost, 5));
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+/// Votes are split between Alice and Bob, and neither knows yet. A newcomer, who does not hear of the fourth's vote,
+/// settles: it adopts Alice's vote, with which she wins. It stops after `done` of what it wants done then, and comes back
+/// with its disk, not hearing Alice. `None` if there was less to be done.
+fn a_newcomer_is_torn(done: usize, mutant: Option<Mutant>) -> Option<Town> {
+    let newcomer = 4;
+    let mut town = Town::of(4, mutant);
+    let unheard = |packet: &Packet| {
+        let pair = (packet.from, packet.to);
+        let split = [(ALICE, 2), (ALICE, 3), (BOB, 0), (BOB, 1)];
+        (split.contains(&pair) || split.contains(&(pair.1, pair.0)))
+            && packet.message.kind() != "LEARN"
+    };
+    // Proposals go by the wall clock, rounded to a quarter of the longest lease: nobody crosses that meanwhile.
+    town.pass(Span::from_millis(1_200), |_| true);
+    town.ask(ALICE);
+    town.ask(BOB);
+    town.pass(Span::from_millis(300), |packet| !unheard(packet));
+    assert!(!town.is_inside(ALICE) && !town.is_inside(BOB));
+    town.start(newcomer, Birth::First);
+    town.tear = Some(Box::new(move |peer, effects: &[Effect<Agreed>]| {
+        let settles = effects.iter().any(|effect| {
+            matches!(effect, Effect::Persist { key: DurableKey::Votes, value: Some(_) })
+        });
+        (peer == newcomer && settles && done < effects.len()).then_some(done)
+    }));
+    let fourth = |packet: &Packet| {
+        (packet.from, packet.to) == (3, newcomer) && packet.message.kind() == "VOTES"
+    };
+    for _ in 0..60 {
+        if town.torn.is_some() && (town.is_inside(ALICE) || done == 0) {
+            break;
+        }
+        town.pass(Span::from_millis(50), |packet| !unheard(packet) && !fourth(packet));
+    }
+    let disk = town.torn.take()?;
+    town.start(newcomer, Birth::Recovered(disk.into_iter().collect()));
+    let unheard =
+        |packet: &Packet| unheard(packet) || (packet.from, packet.to) == (ALICE, newcomer);
+    town.pass(Span::from_secs(4), |packet| !unheard(packet));
+    Some(town)
+}
+
+#[test]
+fn a_newcomer_that_stops_anywhere_while_it_settles_lets_nobody_in() {
+    let mut torn = 0;
+    while let Some(town) = a_newcomer_is_torn(torn, None) {
+        assert!(!are_two_inside(&town), "two are inside if it is torn after {torn} effects");
+        torn += 1;
+    }
+    assert!(torn > 5, "there was something to tear: {torn}");
+    let mutant = Some(Mutant::SettlesBeforeItWrites);
+    let caught =
+        (0..).map_while(|done| a_newcomer_is_torn(done, mutant)).any(|t| are_two_inside(&t));
+    assert!(caught, "{} is not caught", Mutant::SettlesBeforeItWrites);
+}
+
+/// An operator says of two members that they are gone for good, and that is true. But the peer that is told so was voted
+/// out long ago, and does not know; nor can it.
+#[test]
+fn forgetting_members_that_are_gone_is_refused_to_one_of_yesterday() {
+    let mut town = Town::of(3, None);
+    town.part(&[0, ALICE], &[1, 2, BOB]);
+    let heard = |packet: &Packet| !crosses(packet, &[0, ALICE]);
+    town.pass(Span::from_secs(60), heard);
+    assert_eq!(town.view(1).1, [1, 2]);
+    for peer in 3..6 {
+        town.start(peer, Birth::First);
+        town.part(&[0, ALICE], &[peer]);
+        town.pass(Span::from_secs(20), heard);
+    }
+    assert_eq!(town.view(1).1, [1, 2, 3, 4, 5]);
+    drop(town.stop(1));
+    drop(town.stop(2));
+    town.ask(BOB);
+    town.pass(Span::from_secs(20), heard);
+    assert!(town.is_inside(BOB));
+    assert_eq!(forget(&mut town, 0, &[1, 2], heard), Err(ForgetRefusal::Unverified));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(20), heard);
+    assert!(!town.is_inside(ALICE) && town.is_inside(BOB));
+}
+
+fn forget(
+    town: &mut Town, by: u64, gone: &[u64], heard: impl Fn(&Packet) -> bool,
+) -> Result<(), ForgetRefusal> {
+    let gone = gone.iter().copied().map(PeerId).collect();
+    let request = LockRequest::Forget { gone, unverified: false };
+    town.give(by, Input::Request { id: CallId(9), request });
+    town.pass(Span::from_secs(1), heard);
+    match town.places.get_mut(&by).unwrap().told.pop() {
+        Some(LockReply::Released) => Ok(()),
+        Some(LockReply::Refused(sigmalock_core::Refusal::Forget(why))) => Err(why),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two of four are gone: they alone have chosen nothing, so those who are left can go on, unless one of them has
+/// accepted something, or knows better, or is not asked.
+#[test]
+fn half_of_the_members_can_be_forgotten_if_all_who_are_left_agree() {
+    let mut town = Town::of(4, None);
+    drop(town.stop(2));
+    assert_eq!(forget(&mut town, 0, &[2, 3], |_| true), Err(ForgetRefusal::Here(PeerId(3))));
+    drop(town.stop(3));
+    let deaf = |packet: &Packet| packet.to != 1;
+    assert_eq!(forget(&mut town, 0, &[2, 3], deaf), Err(ForgetRefusal::Silent(PeerId(1))));
+    assert_eq!(forget(&mut town, 0, &[2, 3], |_| true), Ok(()));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(14), |_| true);
+    assert!(!town.is_inside(ALICE), "a lease has not passed");
+    town.pass(Span::from_secs(3), |_| true);
+    assert!(town.is_inside(ALICE) && town.view(1).1 == [0, 1]);
+}
+
+/// Somebody whom the operator's peer reaches knows a newer view: then that is the one to look at.
+#[test]
+fn nobody_is_forgotten_where_anybody_knows_a_newer_view() {
+    let mut town = Town::of(4, None);
+    // The founder does not hear that the others take a fifth in; Alice does.
+    let heard = |packet: &Packet| !crosses(packet, &[0]);
+    town.part(&[0], &[1, 2, 3, ALICE, BOB]);
+    town.start(4, Birth::First);
+    town.part(&[0], &[4]);
+    town.pass(Span::from_secs(5), heard);
+    assert_eq!((town.view(0).0, town.view(ALICE).0), (4, 5));
+    for peer in [2, 3, 4] {
+        drop(town.stop(peer));
+    }
+    town.packets.retain(heard);
+    town.meet(&[0], &[1]);
+    // They meet, and the operator speaks before the other does.
+    assert_eq!(forget(&mut town, 0, &[2, 3], |_| true), Err(ForgetRefusal::NewerView));
+    assert_eq!(town.view(0).1, [0, 1, 2, 3, 4]);
+}
+
+/// A peer is stopped, its disk copied, and later the copy put back: it lacks the vote that Alice counts. Its disk cannot
+/// know that, but the others do; the peer is removed and added again. Then the disk that it had meanwhile is put back.
+#[test]
+fn a_disk_that_is_put_back_is_noticed_and_lets_nobody_in() {
+    let recovered = |disk: &BTreeMap<DurableKey, Durable>| {
+        Birth::Recovered(disk.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+    };
+    let mut town = Town::of(3, None);
+    let backup = town.stop(2);
+    town.start(2, recovered(&backup));
+    assert_eq!(town.standing(2), Standing::Unvouched);
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    // Alice gets in with the votes of the founder and of that peer.
+    let unheard = |packet: &Packet| {
+        let pair = (packet.from, packet.to);
+        [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
+    };
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert!(town.is_inside(ALICE));
+    let disk = town.stop(2);
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    let outdated = |town: &Town, peer| town.places[&peer].agreed.view(town.now).unwrap().outdated;
+    assert_eq!(outdated(&town, 0), [PeerId(2)], "and the others say so");
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+    town.release(ALICE);
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
+    assert_eq!(outdated(&town, 0), []);
+    town.stop(2);
+    town.start(2, recovered(&disk));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Lost, "it has been removed and added since");
+    town.pass(Span::from_secs(60), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+}
