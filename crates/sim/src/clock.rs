@@ -15,6 +15,8 @@ const MILLION: i64 = 1_000_000;
 pub struct Clocks {
     /// Rates are off by up to so many millionths, either way.
     pub ppm_max: u32,
+    /// Whether each is off by all of that, one way or the other.
+    pub extreme: bool,
     /// Monotonic clocks begin anywhere up to this.
     pub offset_max: Span,
     /// Wall clocks are off by up to this, either way.
@@ -79,7 +81,10 @@ pub(crate) struct PeerClocks {
 
 impl PeerClocks {
     pub(crate) fn draw(limits: Clocks, rng: &mut Rng) -> Self {
-        let ppm = signed(rng, u64::from(limits.ppm_max));
+        let ppm = match i64::from(limits.ppm_max) {
+            most if limits.extreme => *rng.pick(&[-most, most]),
+            most => signed(rng, most.unsigned_abs()),
+        };
         let wall_error_us = signed(rng, limits.wall_error_max.as_micros());
         let clock = Clock { offset: 0, ppm };
         let mut clocks = Self { limits, clock, wall_error_us };
@@ -142,9 +147,20 @@ mod tests {
     }
 
     #[test]
+    fn clocks_at_the_extremes_run_as_fast_or_as_slowly_as_any_may() {
+        let limits = Clocks { ppm_max: 5_000, extreme: true, ..Clocks::default() };
+        let mut rng = Rng::new(3);
+        let rates: Vec<i64> =
+            (0..100).map(|_| PeerClocks::draw(limits, &mut rng).clock.ppm).collect();
+        assert!(rates.iter().all(|ppm| ppm.abs() == 5_000));
+        assert!((30..70).contains(&rates.iter().filter(|ppm| **ppm > 0).count()));
+    }
+
+    #[test]
     fn drawn_clocks_stay_within_their_limits_and_wall_clocks_jump() {
         let limits = Clocks {
             ppm_max: 5_000,
+            extreme: false,
             offset_max: Span::from_secs(9),
             wall_error_max: Span::from_secs(2),
         };

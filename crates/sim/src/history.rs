@@ -70,6 +70,8 @@ pub enum What {
     Lost(RequestId),
     /// It left the critical section and gave the lock back.
     Released(RequestId),
+    /// After it was told that its lock is gone it left the critical section, and said so.
+    Left(RequestId),
     /// It ended without the lock: busy, timed out, cancelled or refused.
     Ended(RequestId, Ending),
     /// It wrote to the fenced register that the lock protects; or read it, if it only shares the lock.

@@ -35,8 +35,11 @@ impl Mutant {
         let agent = agent::Mutant::ALL.iter().copied().map(Self::Agent);
         // Of the others the walks of views say more: where one rule about memory is left out, the next still keeps
         // locks safe.
-        use views::Mutant::{HalfIsEnough, HurriesOn, IgnoresWrites, TrustsAnyDisk};
-        let views = [HalfIsEnough, HurriesOn, TrustsAnyDisk, IgnoresWrites].map(Self::Views);
+        use views::Mutant::{
+            CutsViewsShort, HalfIsEnough, HurriesOn, IgnoresWrites, TrustsAnyDisk,
+        };
+        let views = [HalfIsEnough, HurriesOn, CutsViewsShort, TrustsAnyDisk, IgnoresWrites];
+        let views = views.map(Self::Views);
         let agreed = agreed::Mutant::ALL.iter().copied().filter(|mutant| {
             // Told as stories, in the tests of the protocol: they take too many coincidences.
             use agreed::Mutant::{HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites};

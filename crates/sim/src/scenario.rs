@@ -366,7 +366,7 @@ impl Words {
                 format!("{} may stay until {}", who(request), Span::from_micros(until.0))
             }
             What::Lost(request) => format!("{} has lost the lock", who(request)),
-            What::Released(request) => format!("{} leaves", who(request)),
+            What::Released(request) | What::Left(request) => format!("{} leaves", who(request)),
             What::Ended(request, ending) => {
                 let why = match ending {
                     Ending::Busy => "finds it busy",

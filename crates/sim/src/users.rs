@@ -218,6 +218,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// One of the locks that it has is lost while it waits for another, or works: it gives up all.
     fn lose_one_of_several(&mut self, user: u32, request: RequestId) {
         self.record(What::Lost(request));
+        self.record(What::Left(request));
         let record = &mut self.users.list[user as usize];
         let index = record.peer as usize;
         record.held.retain(|session| session.request != request);
@@ -409,10 +410,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if matches!(phase, Phase::Waiting) {
             return;
         }
-        // Whoever overstayed has nothing left to give back, but tries.
-        if matches!(phase, Phase::Inside(_)) {
-            self.record(What::Released(request));
-        }
+        // Whoever overstayed has perhaps nothing left to give back, but tries.
+        self.record(match phase {
+            Phase::Overstaying(_) => What::Left(request),
+            _ => What::Released(request),
+        });
         let index = self.users.list[user as usize].peer as usize;
         let others = self.take_others(user);
         self.finish(user);

@@ -78,7 +78,8 @@ fn hostile(seed: u64, quorum: Quorum) -> RunConfig {
     world.network.loss = 0.02;
     world.network.duplication = 0.02;
     (world.network.late, world.network.late_max) = (0.02, secs(10));
-    world.clocks = Clocks { ppm_max: 5_000, offset_max: secs(100_000), wall_error_max: secs(100) };
+    let (offset_max, wall_error_max) = (secs(100_000), secs(100));
+    world.clocks = Clocks { ppm_max: 5_000, extreme: false, offset_max, wall_error_max };
     world.workload.ttl = Length::Uniform(secs(2), secs(10));
     world.workload.inside = Length::Exponential(secs(3));
     let (bounded, limit) = (1.0, Length::Exponential(secs(5)));

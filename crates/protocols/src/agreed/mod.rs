@@ -261,6 +261,7 @@ impl Agreed {
         let heard = view == self.view
             || !message.is_promise()
             || (later && self.config.breaks(Mutant::CountsLaterViews))
+            || (message.renews() && self.config.breaks(Mutant::HearsAnyRenewal))
             || (!later && votes && self.config.breaks(Mutant::HearsVotesOfBefore));
         if heard {
             return self.pass_locks(cx, Input::Receive { from, message });
@@ -309,8 +310,10 @@ impl Agreed {
             _ if newcomer && !grows_large => Part::Newcomer,
             _ => Part::Returned,
         };
+        let trusting =
+            self.view == 0 && self.votes && self.config.breaks(Mutant::VotesAsItsDiskSays);
         self.view = number;
-        let forced = last == Change::Forget && since != 0;
+        let forced = last == Change::Forget && since != 0 && !trusting;
         if since != self.since {
             self.since = since;
             self.begin(cx, number > 1);
@@ -327,7 +330,7 @@ impl Agreed {
     /// that it does not know of, for a lease from now.
     fn begin(&mut self, cx: Cx<'_, '_>, waits: bool) {
         self.votes_from = LocalTime::MIN;
-        if core::mem::take(&mut self.votes) {
+        if core::mem::take(&mut self.votes) && !self.config.breaks(Mutant::VotesAsItsDiskSays) {
             cx.persist(DurableKey::Votes, None);
         }
         if self.since != 0 && waits {

@@ -9,6 +9,10 @@ mutants! {
     CountsLaterViews = "counts-later-views",
     /// A newcomer asks members that are not yet in its view which votes are out.
     HearsVotesOfBefore = "hears-votes-of-before",
+    /// A client hears renewals of hosts in any view.
+    HearsAnyRenewal = "hears-any-renewal",
+    /// In a view that an operator made, a member that is restarted votes as its disk says it did before.
+    VotesAsItsDiskSays = "votes-as-its-disk-says",
     /// The others go on at once when an operator has forgotten a member.
     ForgetsAtOnce = "forgets-at-once",
     /// A client of a large view goes on without knowing whether most are still in it.

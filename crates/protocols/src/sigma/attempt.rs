@@ -269,7 +269,7 @@ impl Attempt {
                 if renewal.good && held.grant == renewal.grant && held.expiry > cx.now() =>
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
-                held.expiry = held.expiry.max(config.margin.expiry(echo, lease));
+                held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
                 let deadline = self.ballot.deadline(config.quorum).min(cx.counts_until());
                 guard.extend(cx, deadline);
             }
@@ -491,5 +491,5 @@ fn expiry(config: &Config, now: LocalTime, echo: Echo, lease: Lease, ttl: Span) 
         return now + lease.ttl - lease.ttl.millionths(config.margin.0);
     }
     let ttl = if config.breaks(Mutant::IgnoresClaimWindow) { ttl } else { lease.ttl };
-    config.margin.expiry(echo, Lease { ttl, ..lease })
+    config.margin(false).expiry(echo, Lease { ttl, ..lease })
 }

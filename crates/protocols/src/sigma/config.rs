@@ -151,6 +151,13 @@ impl Config {
         self.turn_in(service, ahead).min(self.retry_max.max(service * ahead / 4))
     }
 
+    /// What a client gives up of the lease of a vote, and of one that is renewed.
+    pub(super) fn margin(&self, renewed: bool) -> Margin {
+        let bold = self.breaks(Mutant::IgnoresClockRates)
+            || renewed && self.breaks(Mutant::RenewsWithoutMargin);
+        if bold { Margin(0) } else { self.margin }
+    }
+
     /// Whether this build is to break that rule.
     pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)

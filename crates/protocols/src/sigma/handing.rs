@@ -151,7 +151,8 @@ impl Replica {
         let together = Mode::all_share(winners.iter().map(|winner| winner.ticket.mode));
         let longest = winners.iter().map(|winner| winner.ttl).max();
         let apart = longest.filter(|_| !together || winners.len() > OWNERS_MAX);
-        let abstains_for = abstains_for.max(apart.unwrap_or(Span::ZERO));
+        let between = apart.filter(|_| !desk.breaks(Mutant::VotesBetweenTwo));
+        let abstains_for = abstains_for.max(between.unwrap_or(Span::ZERO));
         self.abstain_until = self.abstain_until.max(now + abstains_for);
         for winner in &winners {
             self.tokens.raise(desk, winner.vote.proposal, winner.ticket.mode);

@@ -187,6 +187,7 @@ impl Host {
         let Some(joining) = &self.joining else { return };
         let blindly = self.desk.breaks(Mutant::SettlesWithoutAsking);
         let Some(unseen) = joining.unseen().or(blindly.then_some(0)) else { return };
+        let unseen = if self.desk.breaks(Mutant::IgnoresTheUnseen) { 0 } else { unseen };
         let wins = Quorum::of_view(joining.members.len()).m();
         let Some(joining) = self.joining.take() else { return };
         cx.cancel_timer(Timer::Join);

@@ -29,6 +29,10 @@ mutants! {
     PersistsLast = "persists-last",
     /// A client counts a lease from the moment it hears of it.
     CountsFromReceipt = "counts-from-receipt",
+    /// A client takes the clocks of hosts for as fast as its own.
+    IgnoresClockRates = "ignores-clock-rates",
+    /// A client that renews takes the clocks of hosts for as fast as its own.
+    RenewsWithoutMargin = "renews-without-margin",
     /// A client takes the claim window for a full lease.
     IgnoresClaimWindow = "ignores-claim-window",
     /// A client counts responses that were overtaken, by newer ones or by its own YIELD.
@@ -99,6 +103,10 @@ mutants! {
     StandsInTheWay = "stands-in-the-way",
     /// The newcomer of a view does not ask which votes are out.
     SettlesWithoutAsking = "settles-without-asking",
+    /// The newcomer of a view goes by the votes that it has heard of, whoever has not answered.
+    IgnoresTheUnseen = "ignores-the-unseen",
+    /// The newcomer of a view votes though two may have won without it.
+    VotesBetweenTwo = "votes-between-two",
     /// A host hands a replica off and says of one reader only that it has its vote.
     HandsOffOneReader = "hands-off-one-reader",
 }

@@ -80,6 +80,9 @@ impl Strawman {
             Phase::Asking => self.lose_round(cx, call),
             Phase::BackingOff => self.bid(cx, call),
             Phase::Inside { deadline } if cx.now() >= deadline => self.lose_lock(cx, call),
+            Phase::Leaving { .. } => {
+                self.forget(cx, call);
+            }
             Phase::Inside { .. } => {
                 let next = cx.now() + claim.ttl / 3;
                 self.ask_all(cx, call);
@@ -92,10 +95,13 @@ impl Strawman {
         &mut self, cx: &mut Cx<'_>, from: PeerId, replica: ReplicaId, bid: Bid, answer: Answer,
     ) {
         let call = bid.request.call;
+        if bid.request.incarnation != self.incarnation {
+            // What a former life had is left to expire: its user may be inside until its deadline.
+            return;
+        }
         let current = self
             .claims
             .get_mut(&call)
-            .filter(|_| bid.request.incarnation == self.incarnation)
             .filter(|claim| bid.attempt == claim.attempt && claim.phase != Phase::BackingOff);
         let Some(claim) = current else {
             // The round is over. Its RELEASE may be lost, so a vote is given back once more.
@@ -148,7 +154,7 @@ impl Strawman {
                 cx.set_timer(Timer::Lapse(call), deadline - warning);
                 cx.reply(call, LockReply::Extended { deadline });
             }
-            Phase::Inside { .. } | Phase::BackingOff => {}
+            Phase::Inside { .. } | Phase::Leaving { .. } | Phase::BackingOff => {}
         }
     }
 
@@ -184,7 +190,9 @@ impl Strawman {
 
     pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, id: CallId, held: CallId) {
         match self.claims.get(&held).map(|claim| claim.phase) {
-            Some(Phase::Inside { deadline }) if cx.now() < deadline => {
+            Some(Phase::Inside { deadline } | Phase::Leaving { deadline })
+                if cx.now() < deadline =>
+            {
                 self.give_back(cx, held);
                 self.end(cx, held, LockReply::Released);
             }
@@ -216,23 +224,34 @@ impl Strawman {
         self.lose_lock(cx, call);
     }
 
-    /// Tells the holder to stop. Its votes are left to expire: it may need the time up to its deadline
-    /// to stop, and a RELEASE would let the next one in before.
+    /// Tells the holder to stop. Its votes are left to expire, also those that come in late: it may need the
+    /// time up to its deadline to stop, and a RELEASE would let the next one in before.
     fn lose_lock(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        self.end(cx, call, LockReply::Lost);
+        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let Phase::Inside { deadline } = claim.phase else { return };
+        claim.phase = Phase::Leaving { deadline };
+        cx.cancel_timer(Timer::Lapse(call));
+        cx.set_timer(Timer::Step(call), deadline);
+        cx.reply(call, LockReply::Lost);
     }
 
     fn is_waiting(&self, call: CallId) -> bool {
-        self.claims.get(&call).is_some_and(|c| !matches!(c.phase, Phase::Inside { .. }))
+        let waits = |c: &Claim| matches!(c.phase, Phase::Asking | Phase::BackingOff);
+        self.claims.get(&call).is_some_and(waits)
     }
 
     fn end(&mut self, cx: &mut Cx<'_>, call: CallId, reply: LockReply) {
-        if self.claims.remove(&call).is_some() {
-            cx.cancel_timer(Timer::Step(call));
-            cx.cancel_timer(Timer::Patience(call));
-            cx.cancel_timer(Timer::Lapse(call));
+        if self.forget(cx, call) {
             cx.reply(call, reply);
         }
+    }
+
+    /// There is nothing left to do for a claim. False if that is known.
+    fn forget(&mut self, cx: &mut Cx<'_>, call: CallId) -> bool {
+        cx.cancel_timer(Timer::Step(call));
+        cx.cancel_timer(Timer::Patience(call));
+        cx.cancel_timer(Timer::Lapse(call));
+        self.claims.remove(&call).is_some()
     }
 }
 

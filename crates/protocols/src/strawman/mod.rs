@@ -137,7 +137,13 @@ struct Claim {
 enum Phase {
     Asking,
     BackingOff,
-    Inside { deadline: LocalTime },
+    Inside {
+        deadline: LocalTime,
+    },
+    /// The user has been told to stop, and may be inside until then.
+    Leaving {
+        deadline: LocalTime,
+    },
 }
 
 /// What a client knows of a replica in this attempt.
@@ -167,7 +173,7 @@ struct Owner {
 /// What the strawman's timers are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
-    /// What a claim does next: stop waiting for answers, bid again, or renew.
+    /// What a claim does next: stop waiting for answers, bid again, renew, or be forgotten.
     Step(CallId),
     /// A waiting claim's patience is over.
     Patience(CallId),

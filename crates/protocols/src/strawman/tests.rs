@@ -301,6 +301,53 @@ fn a_vote_that_comes_after_the_round_is_given_back() {
     assert!(t.peers[&PeerId(0)].seats.values().all(|seat| seat.owner.is_none()));
 }
 
+/// Peer 3 is inside, and the answers to its renewal are still under way.
+fn with_answers_under_way() -> (Table, Vec<(PeerId, PeerId, Message)>) {
+    let mut table = Table::new(Variant::Shipped, false);
+    table.acquire(3, Patience::Forever);
+    table.settle();
+    table.now = table.now + TTL / 3;
+    table.feed(3, Input::Fire(Timer::Step(CALL)));
+    for request in core::mem::take(&mut table.mail) {
+        table.deliver(request);
+    }
+    let answers = core::mem::take(&mut table.mail);
+    assert_eq!((answers.len(), table.told()), (3, alloc::vec![(3, "granted")]));
+    (table, answers)
+}
+
+#[test]
+fn a_vote_that_comes_after_the_holder_was_told_to_stop_is_left_to_expire() {
+    let (mut table, answers) = with_answers_under_way();
+    table.feed(3, Input::Fire(Timer::Lapse(CALL)));
+    answers.into_iter().for_each(|answer| table.deliver(answer));
+    assert_eq!((table.mail.len(), table.told()), (0, alloc::vec![(3, "lost")]));
+    table.acquire(4, Patience::Try);
+    table.settle();
+    assert_eq!(table.told(), [(4, "busy")], "3 may be inside until its deadline");
+    // Unless it says that it has left.
+    table.ask(3, LockRequest::Release { held: CALL });
+    table.settle();
+    table.acquire(4, Patience::Try);
+    table.settle();
+    assert_eq!(table.told(), [(3, "released"), (4, "granted")]);
+}
+
+#[test]
+fn a_vote_of_a_former_life_is_left_to_expire() {
+    let (mut table, answers) = with_answers_under_way();
+    table.start(3, Birth::Amnesiac);
+    answers.into_iter().for_each(|answer| table.deliver(answer));
+    assert_eq!(table.mail, [], "its user may be inside until its deadline");
+    table.acquire(4, Patience::Try);
+    table.settle();
+    assert_eq!(table.told(), [(4, "busy")]);
+    table.pass(TTL);
+    table.acquire(4, Patience::Try);
+    table.settle();
+    assert_eq!(table.told(), [(4, "granted")]);
+}
+
 #[test]
 fn an_answer_after_exactly_the_worst_round_trip_counts_even_by_a_fast_clock() {
     let mut t = Table::new(Variant::Shipped, false);

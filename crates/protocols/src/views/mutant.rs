@@ -11,6 +11,8 @@ crate::parts::mutants::mutants! {
     IgnoresAccepted = "ignores-accepted",
     /// A member accepts the next view as soon as it knows the last.
     HurriesOn = "hurries-on",
+    /// A member accepts the next view after 95 % of a lease.
+    CutsViewsShort = "cuts-views-short",
     /// Who lost its memory learns the view from the others and goes on.
     RelearnsViews = "relearns-views",
     /// Who lost its memory takes any view without it for its removal, also one from before it was a member.

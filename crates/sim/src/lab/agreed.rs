@@ -11,14 +11,19 @@
 //! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
 //! - *ruins*: once all are in, most are gone for good, and an operator says so;
 //! - *anything*: all of it, and nobody asks who gets in at last;
-//! - or it is about what peers remember ([`memories`]).
+//! - or it is about what peers remember ([`memories`]);
+//! - *bent* on one coincidence ([`super::bent`]).
+//!
+//! In some worlds of every kind delays are nothing, and clocks as wrong as they may be ([`super::lan`]).
 
 use std::ops::Range;
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::sigma::Hosting;
 
+use super::bent::{Bent, Stage};
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
+use super::lan;
 use super::memories;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
@@ -48,12 +53,13 @@ enum Kind {
     Losses,
     Ruins,
     Anything,
+    Bent(Bent),
 }
 
 impl Kind {
     /// Whether everybody wants the same lock all the time.
     fn is_crowded(self) -> bool {
-        matches!(self, Self::Growth | Self::Haste | Self::Crowds | Self::Ruins)
+        matches!(self, Self::Growth | Self::Haste | Self::Crowds | Self::Ruins | Self::Bent(_))
     }
 
     /// When things begin to go wrong.
@@ -61,6 +67,7 @@ impl Kind {
         match self {
             Self::Growth | Self::Haste | Self::Removals | Self::Anything => ms(500),
             Self::Crowds | Self::Losses | Self::Ruins => ALL_IN,
+            Self::Bent(bent) => bent.begins(),
         }
     }
 }
@@ -90,15 +97,24 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         13..16 => Kind::Growth,
         _ => Kind::Anything,
     };
+    let bent = Bent::of(seed);
+    let kind = bent.map_or(kind, Kind::Bent);
+    let lan = lan::is_meant(seed, if bent.is_some() { 2 } else { 4 });
     let mut network = draw::network(&mut rng);
     if kind == Kind::Growth {
         (network.loss, network.late) = (0.3 * rng.unit(), 0.6 * rng.unit());
     }
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
+    if lan {
+        network.latency = lan::latency(&mut rng);
+    }
+    if let Some(bent) = bent {
+        bent.bend_network(&mut rng, &mut network);
+    }
     subject.tuning.hosting = Hosting::Agreed;
     subject.tuning.durable |= kind != Kind::Anything;
-    if kind == Kind::Haste {
+    if matches!(kind, Kind::Haste | Kind::Bent(Bent::Doors | Bent::Rubble)) {
         subject.tuning.lease_max = subject.tuning.lease_max + ms(4_000);
     }
     let lease_max = subject.tuning.lease_max;
@@ -107,7 +123,8 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         Kind::Removals | Kind::Anything if rng.below(2) == 0 => soon,
         Kind::Removals | Kind::Anything => rng.span(soon, lease_max * 2),
         Kind::Crowds | Kind::Haste => soon,
-        Kind::Growth | Kind::Losses | Kind::Ruins => NEVER,
+        Kind::Bent(bent) if bent.removes() => soon,
+        Kind::Growth | Kind::Losses | Kind::Ruins | Kind::Bent(_) => NEVER,
     };
     let moves = moves(&mut rng, kind);
     let mut workload = draw::workload(&mut rng, &subject.tuning, false);
@@ -118,6 +135,11 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         let clients = rng.between(4, 6) as usize;
         workload.arrivals = Arrivals::Loops { clients, think: Length::Constant(ms(50)) };
     }
+    if let Some(bent) = bent {
+        bent.bend_workload(&mut rng, &mut workload, lease_max);
+    } else if lan && rng.below(2) == 0 {
+        workload.ttl = Length::Constant(lease_max);
+    }
     if crowd.modes {
         draw::add_modes(&mut workload, crowd.agents, seed);
     }
@@ -127,12 +149,14 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let mut config = RunConfig::new(seed, 1, network, workload);
     config.hosts = moves.first + moves.joins;
     config.mail_max = mail_max;
-    config.clocks = if rng.below(4) == 0 {
+    config.clocks = if lan {
+        lan::clocks(&mut rng, Regime::MemoryLoss, lease_max)
+    } else if rng.below(4) == 0 {
         Clocks::default()
     } else {
         draw::clocks(&mut rng, Regime::MemoryLoss, lease_max)
     };
-    let slow = if kind == Kind::Haste { 1 } else { 4 };
+    let slow = if matches!(kind, Kind::Haste | Kind::Bent(_)) { 1 } else { 4 };
     let silence = ms(rng.between(500, 750 * slow));
     let delay = ms(rng.between(20, 200 * slow));
     // Who leaves stays until the others have let it go, and as long as anybody cares to look.
@@ -140,7 +164,8 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let first = moves.first;
     let (cells, clients_seen) = (None, true);
     config.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
-    let safety = kind.begins() + ms(rng.between(30_000, 60_000));
+    let lasts = ms(rng.between(30_000, 60_000)) * bent.map_or(1, Bent::lasts);
+    let safety = kind.begins() + lasts;
     let heal_at = (kind != Kind::Anything).then_some(TrueTime(0) + safety);
     config.faults = FaultPlan { heal_at, ..FaultPlan::default() };
     config.faults.faults = plan(&mut rng, &subject, &config, kind, moves, safety);
@@ -156,6 +181,11 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
 }
 
 fn moves(rng: &mut Rng, kind: Kind) -> Moves {
+    if let Kind::Bent(bent) = kind {
+        let (first, joins) = bent.peers(rng);
+        let [first, joins] = [first, joins].map(|count| count as usize);
+        return Moves { first, joins, leaves: 0, restless: false };
+    }
     let restless = !kind.is_crowded() && rng.below(3) == 0;
     let first = match kind {
         Kind::Growth => rng.between(1, 3),
@@ -174,7 +204,7 @@ fn moves(rng: &mut Rng, kind: Kind) -> Moves {
     let leaves = match kind {
         Kind::Removals | Kind::Anything => rng.below(first),
         Kind::Losses => rng.below(first / 2 + 1),
-        Kind::Growth | Kind::Haste | Kind::Crowds | Kind::Ruins => 0,
+        Kind::Growth | Kind::Haste | Kind::Crowds | Kind::Ruins | Kind::Bent(_) => 0,
     };
     let [first, joins, leaves] = [first, joins, leaves].map(|count| count as usize);
     Moves { first, joins, leaves, restless }
@@ -188,6 +218,11 @@ fn plan(
     rng.shuffle(&mut others);
     let clients = draw::clients(config);
     match kind {
+        Kind::Bent(bent) => {
+            let (members, newcomers, clients) = (&others, &hosts[moves.first..], &clients);
+            let (lease, begins, ends) = (subject.tuning.lease_max, kind.begins(), safety);
+            return bent.plan(rng, &Stage { members, newcomers, clients, lease, begins, ends });
+        }
         Kind::Ruins => return ruin(rng, &others, &clients, kind.begins(), safety),
         Kind::Crowds => {
             let from = TrueTime(0) + rng.span(kind.begins(), kind.begins() + ms(3_000));
@@ -230,7 +265,9 @@ fn plan(
 }
 
 /// Some hear nothing of the others, nor they of them.
-fn part(id: u32, some: &[PeerId], others: &[PeerId], from: TrueTime) -> [(TrueTime, Fault); 2] {
+pub(super) fn part(
+    id: u32, some: &[PeerId], others: &[PeerId], from: TrueTime,
+) -> [(TrueTime, Fault); 2] {
     let cut = |from: &[PeerId], to: &[PeerId]| Cut { id, from: from.to_vec(), to: to.to_vec() };
     [(from, Fault::Cut(cut(some, others))), (from, Fault::Cut(cut(others, some)))]
 }

@@ -4,6 +4,7 @@ use sigmalock_core::{Name, PeerId, Span};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma::Hosting;
 
+use super::lan;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use super::open;
 use super::torture::Membership;
@@ -22,7 +23,7 @@ const QUORUMS: [(u16, u16, u64); 4] = [(3, 2, 35), (5, 3, 30), (9, 6, 25), (32, 
 /// From so many replicas on worlds are smaller otherwise, so that a seed takes no longer.
 const MANY: usize = 20;
 /// What the shipped protocols' margin covers.
-const PPM_MAX: u64 = 5_000;
+pub(super) const PPM_MAX: u64 = 5_000;
 
 /// No world of this size needs more.
 pub(super) const EVENTS_MAX: u64 = 3_000_000;
@@ -40,15 +41,18 @@ enum Weather {
     Sleepy,
     /// Hosts lose their memory again and again, and old messages meet new hosts.
     Forgetful,
+    /// Delays are nothing, and clocks as wrong as they may be.
+    Lan,
 }
 
 impl Weather {
-    fn draw(rng: &mut Rng) -> Self {
+    fn draw(rng: &mut Rng, seed: u64) -> Self {
         match rng.below(20) {
             0 | 1 => Self::Calm,
             2 | 3 => Self::Echoes,
             4 | 5 => Self::Sleepy,
             6 | 7 => Self::Forgetful,
+            _ if lan::is_meant(seed, 4) => Self::Lan,
             _ => Self::Mixed,
         }
     }
@@ -70,11 +74,11 @@ impl Weather {
                 network.late = 0.5 * rng.unit();
                 network.late_max = ms(rng.between(5_000, 10_000));
             }
-            Self::Mixed | Self::Sleepy => {}
+            Self::Mixed | Self::Sleepy | Self::Lan => {}
         }
     }
 
-    fn bend_workload(self, rng: &mut Rng, workload: &mut Workload) {
+    fn bend_workload(self, rng: &mut Rng, workload: &mut Workload, lease: Span) {
         match self {
             Self::Calm => {
                 workload.crash = Habit::NEVER;
@@ -97,6 +101,7 @@ impl Weather {
                 workload.sleep = Habit::NEVER;
             }
             Self::Forgetful => workload.names.truncate(1),
+            Self::Lan => lan::bend_workload(rng, workload, lease),
             Self::Mixed => {}
         }
     }
@@ -140,17 +145,20 @@ pub(super) struct Crowd {
 /// The world that a seed means for a subject, which gets numbers that fit it.
 pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
     let mut rng = Rng::split(seed, 0x746f_7274);
-    let weather = Weather::draw(&mut rng);
+    let weather = Weather::draw(&mut rng, seed);
     let jumps = weather != Weather::Forgetful && rng.below(2) == 0;
     let regime = if jumps { Regime::WallJumps } else { Regime::MemoryLoss };
     let mut network = network(&mut rng);
     weather.bend_network(&mut rng, &mut network);
     let mail_max = ms(rng.between(100, 15_000));
     subject.tuning = tuning(&mut rng, &network, mail_max);
+    if weather == Weather::Lan {
+        network.latency = lan::latency(&mut rng);
+    }
     let n = subject.quorum.n();
     let many = n >= MANY;
     let mut workload = workload(&mut rng, &subject.tuning, many);
-    weather.bend_workload(&mut rng, &mut workload);
+    weather.bend_workload(&mut rng, &mut workload, subject.tuning.lease_max);
     if crowd.modes {
         add_modes(&mut workload, crowd.agents, seed);
     }
@@ -166,15 +174,24 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let mut config = RunConfig::new(seed, n, network, workload);
     config.hosts += if rng.below(4) == 0 { rng.between(1, 3) as usize } else { 0 };
     config.mail_max = mail_max;
-    let ideal = matches!(weather, Weather::Calm | Weather::Echoes);
-    config.clocks =
-        if ideal { Clocks::default() } else { clocks(&mut rng, regime, subject.tuning.lease_max) };
+    let lease_max = subject.tuning.lease_max;
+    config.clocks = match weather {
+        Weather::Calm | Weather::Echoes => Clocks::default(),
+        Weather::Lan => lan::clocks(&mut rng, regime, lease_max),
+        _ => clocks(&mut rng, regime, lease_max),
+    };
     let safety =
         if many { ms(rng.between(15_000, 25_000)) } else { ms(rng.between(30_000, 60_000)) };
     config.faults = FaultPlan { heal_at: Some(TrueTime(0) + safety), ..FaultPlan::default() };
     match weather {
         Weather::Calm | Weather::Echoes => {}
         Weather::Mixed => mishaps(&mut rng, &subject, &mut config, regime, safety),
+        Weather::Lan => {
+            mishaps(&mut rng, &subject, &mut config, regime, safety);
+            let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+            let partings = lan::partings(&mut rng, &clients(&config), &hosts, lease_max, safety);
+            config.faults.faults.extend(partings);
+        }
         Weather::Sleepy => naps(&mut rng, &subject, &mut config, safety),
         Weather::Forgetful => {
             mishaps(&mut rng, &subject, &mut config, regime, safety);
@@ -253,7 +270,7 @@ pub(super) fn clocks(rng: &mut Rng, regime: Regime, lease_max: Span) -> Clocks {
         Regime::WallJumps => ms(rng.between(0, 4 * 3_600_000)),
     };
     let ppm_max = if rng.below(4) == 0 { 0 } else { rng.between(100, PPM_MAX) as u32 };
-    Clocks { ppm_max, offset_max: ms(1 + rng.below(1 << 36)), wall_error_max }
+    Clocks { ppm_max, extreme: false, offset_max: ms(1 + rng.below(1 << 36)), wall_error_max }
 }
 
 pub(super) fn workload(rng: &mut Rng, tuning: &Tuning, many: bool) -> Workload {

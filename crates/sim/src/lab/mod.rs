@@ -1,9 +1,11 @@
 //! Experiments: points of a sweep, the figures of the papers, comparisons, plans, traces, and torture.
 
 mod agreed;
+mod bent;
 pub mod compare;
 mod draw;
 pub mod figures;
+mod lan;
 mod memories;
 pub mod meter;
 mod mishaps;

@@ -35,6 +35,8 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::VotesWithoutMemory
         | Mutant::EndsLeasesEarly
         | Mutant::CountsFromReceipt
+        | Mutant::IgnoresClockRates
+        | Mutant::RenewsWithoutMargin
         | Mutant::IgnoresClaimWindow
         | Mutant::CountsStaleResponses
         | Mutant::CountsYieldedVotes
@@ -46,6 +48,8 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::LetsWritersJoinReaders
         | Mutant::FreesAllReaders
         | Mutant::SettlesWithoutAsking
+        | Mutant::IgnoresTheUnseen
+        | Mutant::VotesBetweenTwo
         | Mutant::HandsOffOneReader
         | Mutant::LetsPermitsJoinWriters
         | Mutant::LetsReadersJoinPermits
@@ -91,7 +95,11 @@ pub const fn world_for(mutant: Mutant) -> Membership {
         ) => Membership::Open,
         Mutant::Views(_)
         | Mutant::Agreed(_)
-        | Mutant::Sigma(sigma::Mutant::SettlesWithoutAsking) => Membership::Agreed,
+        | Mutant::Sigma(
+            sigma::Mutant::SettlesWithoutAsking
+            | sigma::Mutant::IgnoresTheUnseen
+            | sigma::Mutant::VotesBetweenTwo,
+        ) => Membership::Agreed,
         _ => Membership::Fixed,
     }
 }

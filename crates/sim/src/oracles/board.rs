@@ -71,11 +71,12 @@ impl Board {
 
     /// Whether two requests may be inside together, if there is room.
     pub(super) fn share(&self, one: RequestId, other: RequestId) -> bool {
-        let (one, other) = (self.mode(one), self.mode(other));
-        // Which slot it will be is not known while it waits.
-        let any = |mode| matches!(mode, Mode::Permit { .. });
-        let permits = (any(one) || any(other)) && one.permits() == other.permits();
-        permits || one.shares_with(other)
+        may_share(self.mode(one), self.mode(other))
+    }
+
+    /// Which lock a request is about, while it waits or is inside.
+    pub(super) fn name_of(&self, request: RequestId) -> Option<&Name> {
+        self.requests.get(&request).map(|(name, ..)| name)
     }
 
     /// How many like this one may be inside together.
@@ -137,7 +138,8 @@ impl Board {
                     self.close(request, at);
                 }
             }
-            What::Wrote { .. }
+            What::Left(_)
+            | What::Wrote { .. }
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
@@ -166,6 +168,14 @@ impl Board {
     }
 }
 
+/// Whether requests of these modes may be inside together, if there is room.
+pub(super) fn may_share(one: Mode, other: Mode) -> bool {
+    // Which slot it will be is not known while it waits.
+    let any = |mode| matches!(mode, Mode::Permit { .. });
+    let permits = (any(one) || any(other)) && one.permits() == other.permits();
+    permits || one.shares_with(other)
+}
+
 /// The request that a record is about.
 pub(super) fn request_of(what: &What) -> Option<RequestId> {
     match what {
@@ -174,6 +184,7 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Extended { request, .. }
         | What::Lost(request)
         | What::Released(request)
+        | What::Left(request)
         | What::Ended(request, _)
         | What::Wrote { request, .. } => Some(*request),
         What::Crashed(_)

@@ -73,6 +73,10 @@ pub(super) fn released(client: u64) -> What {
     What::Released(request(client))
 }
 
+pub(super) fn left(client: u64) -> What {
+    What::Left(request(client))
+}
+
 pub(super) fn ended(client: u64) -> What {
     What::Ended(request(client), Ending::TimedOut)
 }

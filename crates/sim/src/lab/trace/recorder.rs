@@ -189,7 +189,9 @@ impl Watch for Recorder<'_> {
             }
             What::Extended { request, .. } => (Kind::Extended, request.client, words),
             What::Lost(request) => (Kind::Lost, request.client, words),
-            What::Released(request) => (Kind::Released, request.client, words),
+            What::Released(request) | What::Left(request) => {
+                (Kind::Released, request.client, words)
+            }
             What::Ended(request, _) => (Kind::Ended, request.client, words),
             What::Wrote { accepted: true, .. } => return,
             What::Wrote { request, .. } => (Kind::Refused, request.client, words),
