@@ -310,7 +310,8 @@ impl Agreed {
             _ if newcomer && !grows_large => Part::Newcomer,
             _ => Part::Returned,
         };
-        let trusting = self.view == 0 && self.votes && self.config.breaks(Mutant::VotesAsItsDiskSays);
+        let trusting =
+            self.view == 0 && self.votes && self.config.breaks(Mutant::VotesAsItsDiskSays);
         self.view = number;
         let forced = last == Change::Forget && since != 0 && !trusting;
         if since != self.since {
