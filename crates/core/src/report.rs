@@ -76,6 +76,8 @@ pub enum Standing {
         here: u16,
         /// How many there must be.
         expected: u16,
+        /// Another one that has proposed a swarm, has this peer's pledge to it, and alone can decide on it.
+        pledged_to: Option<PeerId>,
     },
     /// It lost what it promised, and waits to be removed and added again.
     Lost,

@@ -140,7 +140,7 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         Standing::Voting => "voting",
     });
     let (here, expected) = match view.map(|view| view.standing) {
-        Some(Standing::Founding { here, expected }) => (here, expected),
+        Some(Standing::Founding { here, expected, .. }) => (here, expected),
         _ => (0, 0),
     };
     v1::PeerStatus {

@@ -147,7 +147,8 @@ impl<P: Driven> Driver<P> {
         let silent = view.members.iter().filter(|member| member.silent_for.is_some());
         let silent: BTreeSet<PeerId> = silent.map(|member| member.peer).collect();
         let up = members - silent.len();
-        let in_it = !matches!(view.standing, Standing::Outside | Standing::Lost);
+        let out = [Standing::Outside, Standing::Lost, Standing::OldDisk];
+        let in_it = !out.contains(&view.standing);
         let needless = in_it && 2 * up > members && gone.is_subset(&silent);
         needless.then_some(ForgetError::NotNeeded { up, members })
     }
@@ -224,7 +225,9 @@ impl<P: Driven> Driver<P> {
                 })
             }
             Standing::Outside => Some(self.why_outside(view)),
-            Standing::Founding { here, expected } => Some(self.why_founding(here, expected)),
+            Standing::Founding { here, expected, pledged_to } => {
+                Some(self.why_founding(here, expected, pledged_to))
+            }
             Standing::Lost => Some(self.why_lost(view)),
             Standing::OldDisk => Some(
                 "the disk of this peer is an old one: others remember more of it than it does itself. An old \
@@ -232,11 +235,13 @@ impl<P: Driven> Driver<P> {
                  nobody until the members have removed it and added it again"
                     .into(),
             ),
-            Standing::Unvouched => Some(
-                "this peer has just come back: it votes when another member has confirmed that its disk is the \
-                 newest"
-                    .into(),
-            ),
+            Standing::Unvouched => {
+                let alone = if up > 1 { "" } else { ", and reaches none" };
+                Some(format!(
+                    "this peer has just come back: it votes when another member has confirmed that its disk is \
+                     the newest{alone}"
+                ))
+            }
             Standing::Learning { for_at_most } => Some(format!(
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in \
                  {for_at_most}"
@@ -254,11 +259,18 @@ impl<P: Driven> Driver<P> {
         hosts.map(|(peer, _)| *peer).collect()
     }
 
-    fn why_founding(&self, here: u16, expected: u16) -> String {
+    fn why_founding(&self, here: u16, expected: u16, pledged_to: Option<PeerId>) -> String {
+        let away = |peer: &PeerId| self.peers.session(*peer).is_none();
+        if let Some(peer) = pledged_to.filter(away) {
+            return format!(
+                "this peer has pledged itself to a swarm of {expected} hosts that {peer} alone can begin, and cannot \
+                 reach it; if it is gone for good, and none of the others is in a swarm, delete their data directories"
+            );
+        }
         if here >= expected {
             return format!(
                 "the {expected} hosts that this swarm expects are here, and about to begin it, unless one of them \
-                 has given its word to another that is not"
+                 has pledged itself to another that is not"
             );
         }
         let reached = self.reached().len();

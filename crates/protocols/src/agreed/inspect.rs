@@ -52,7 +52,8 @@ impl Inspect for Agreed {
 impl Agreed {
     fn standing(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
         if let Some((here, expected)) = self.views.founding() {
-            return Standing::Founding { here: here as u16, expected: expected as u16 };
+            let pledged_to = self.views.pledged_to();
+            return Standing::Founding { here: here as u16, expected: expected as u16, pledged_to };
         }
         match (self.views.standing(), self.views.loss()) {
             (views::Standing::Member, _) if self.views.is_vouched_for() => {}

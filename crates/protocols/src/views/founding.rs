@@ -79,6 +79,12 @@ impl Views {
         self.is_blank().then_some((self.founding.blank.len() + 1, expects))
     }
 
+    /// Who else has proposed a swarm and has this peer's pledge to it.
+    #[must_use]
+    pub fn pledged_to(&self) -> Option<PeerId> {
+        self.pledge.map(|pledge| pledge.by).filter(|by| *by != self.me)
+    }
+
     /// Whether this peer is in no swarm, and is to make one with others. Who lost its memory may have been in one.
     fn is_blank(&self) -> bool {
         let forgot = self.forgot.is_some() && !self.config.breaks(Mutant::FoundsThoughForgetful);

@@ -145,6 +145,8 @@ fn two_of_three_lose_everything(mutant: Option<Mutant>, third_is_heard: bool) ->
     });
     let first = origin(&fleet, 2);
     assert_eq!(origin(&fleet, 4), None);
+    let waits_for = fleet.views(4).and_then(Views::pledged_to);
+    assert_eq!(waits_for, third_is_heard.then_some(crate::fleet::id(2)));
     fleet.packets.clear();
     for (host, heir) in [(2, 0), (3, 1)] {
         fleet.crash(host);

@@ -43,8 +43,8 @@ pub(crate) struct Node {
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     join: Vec<String>,
     /// So many hosts begin the swarm together, all told the same; where there is one already, join it
-    #[arg(long, value_name = "N", env = "SIGMALOCK_EXPECT", conflicts_with = "client_only")]
-    #[arg(hide_env_values = true, value_parser = args::host_count)]
+    #[arg(long, value_name = "N", env = "SIGMALOCK_EXPECT", hide_env_values = true)]
+    #[arg(value_parser = args::host_count, conflicts_with_all = ["found", "client_only"])]
     expect: Option<u16>,
     /// Be the first of a new swarm, alone; with data of an old one, go on with that
     #[arg(long, conflicts_with_all = ["join", "expect", "client_only"])]
