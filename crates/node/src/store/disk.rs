@@ -32,8 +32,8 @@ pub(super) struct Disk {
     writes: u64,
     /// What the journal says: the last word on each key.
     unsaved: Changes,
-    /// Locked for as long as the directory is in use, whatever becomes of the files.
-    _dir: File,
+    /// Last: the next may come when all else is closed.
+    _lock: Lock,
 }
 
 impl Disk {
@@ -43,10 +43,8 @@ impl Disk {
         dir: &Path, charter: &Charter, lived: bool, journal_len: usize,
     ) -> Result<(Self, Memory), OpenError> {
         let broken = |error: &dyn std::fmt::Display| OpenError::broken(dir, error);
-        let lock = File::open(dir).map_err(|error| broken(&error))?;
-        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(OpenError::InUse(dir.display().to_string()));
-        }
+        let lock = Lock::take(dir).map_err(|error| broken(&error))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse(dir.display().to_string()))?;
         let exists = |file: &str| dir.join(file).try_exists().map_err(|error| broken(&error));
         let (votes, journal) = (exists(DATABASE)?, exists(JOURNAL)?);
         if !lived && !votes && !journal {
@@ -67,7 +65,7 @@ impl Disk {
 
     /// Makes both files.
     fn begin(
-        dir: &Path, charter: &Charter, dir_lock: File, journal_len: usize, after_loss: bool,
+        dir: &Path, charter: &Charter, lock: Lock, journal_len: usize, after_loss: bool,
     ) -> Result<Self, redb::Error> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(io::Error::other)?;
@@ -76,7 +74,7 @@ impl Disk {
         let state = State::new(id, after_loss);
         let votes = Votes::create(&dir.join(DATABASE), charter, state)?;
         File::open(dir)?.sync_all()?;
-        Ok(Self { votes, journal, writes: 0, unsaved: Changes::new(), _dir: dir_lock })
+        Ok(Self { votes, journal, writes: 0, unsaved: Changes::new(), _lock: lock })
     }
 
     /// Writes a batch, which is on disk when this returns.
@@ -147,10 +145,10 @@ impl Files {
     }
 
     /// What they say, and the database up to date.
-    fn recall(self, dir_lock: File) -> Result<(Disk, Memory), redb::Error> {
+    fn recall(self, lock: Lock) -> Result<(Disk, Memory), redb::Error> {
         let Self { votes, mut records, journal, batches } = self;
         let State { writes, after_loss, .. } = *votes.state();
-        let mut disk = Disk { votes, journal, writes, unsaved: Changes::new(), _dir: dir_lock };
+        let mut disk = Disk { votes, journal, writes, unsaved: Changes::new(), _lock: lock };
         batches.iter().for_each(|batch| disk.remember(batch));
         for (key, value) in &disk.unsaved {
             match value {
@@ -168,6 +166,26 @@ impl Files {
         }
         let (records, writes) = (records.into_iter().collect(), disk.writes);
         Ok((disk, Memory::Kept { records, writes }))
+    }
+}
+
+/// Held for as long as a directory is in use, whatever becomes of the files in it.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    /// `None` if somebody else has it. Where directories cannot be locked, the lock of the database must do.
+    fn take(dir: &Path) -> io::Result<Option<Self>> {
+        let dir = File::open(dir)?;
+        let taken = !matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
+        Ok(taken.then_some(Self(dir)))
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file does not suffice while a process that is being started has a copy of it.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
     }
 }
 
