@@ -306,7 +306,7 @@ fn with_answers_under_way() -> (Table, Vec<(PeerId, PeerId, Message)>) {
     let mut table = Table::new(Variant::Shipped, false);
     table.acquire(3, Patience::Forever);
     table.settle();
-    table.now = table.now + TTL / 3;
+    table.now += TTL / 3;
     table.feed(3, Input::Fire(Timer::Step(CALL)));
     for request in core::mem::take(&mut table.mail) {
         table.deliver(request);

@@ -73,8 +73,8 @@ fn founding(seed: u64, mutant: Option<Mutant>) -> Result<usize, String> {
         fleet.mend(a, b);
     }
     fleet.places.iter_mut().for_each(|place| place.tears_after = None);
-    for peer in 0..count {
-        if !gone[peer] && fleet.places[peer].wants_in && !fleet.is_up(peer) {
+    for (peer, gone) in gone.iter().enumerate() {
+        if !gone && fleet.places[peer].wants_in && !fleet.is_up(peer) {
             come_back(&mut fleet, peer, (peer < hosts + reborn).then(|| expect.clone()));
         }
     }

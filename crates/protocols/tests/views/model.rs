@@ -33,10 +33,6 @@ fn remove(index: usize) -> Change {
     Change::Remove(id(index), Badge(index as u64))
 }
 
-fn after(roster: Roster, change: Change) -> Roster {
-    roster.after(change).unwrap()
-}
-
 /// The disk of a member that has promised nothing yet.
 fn saved(roster: &Roster, index: usize) -> Saved {
     let badge = Some(Badge(index as u64));
@@ -63,7 +59,9 @@ impl Model for Swarm {
 
     fn init_states(&self) -> Vec<State> {
         let mut fleet = Fleet::new(4, self.mutant, Span::ZERO, NO_CHANCE);
-        let three = [add(1), add(2)].into_iter().fold(founded(), after);
+        let three = [add(1), add(2)]
+            .into_iter()
+            .fold(founded(), |view, change| view.after(change).unwrap());
         for index in 0..3 {
             fleet.places[index].disk = Some(saved(&three, index));
             fleet.places[index].wants_in = true;
@@ -198,8 +196,12 @@ impl Model for Yesterday {
 
     fn init_states(&self) -> Vec<Hour> {
         let mut fleet = Fleet::new(4, self.mutant, Span::ZERO, NO_CHANCE);
-        let three = [add(Q), add(B)].into_iter().fold(founded(), after);
-        let five = [add(P), remove(Q)].into_iter().fold(three.clone(), after);
+        let three = [add(Q), add(B)]
+            .into_iter()
+            .fold(founded(), |view, change| view.after(change).unwrap());
+        let five = [add(P), remove(Q)]
+            .into_iter()
+            .fold(three.clone(), |view, change| view.after(change).unwrap());
         for (index, view) in [(A, &five), (Q, &three), (B, &five), (P, &five)] {
             fleet.places[index].disk = Some(saved(view, index));
             fleet.places[index].wants_in = true;
