@@ -20,7 +20,8 @@ impl Acceptor {
     }
 
     /// What was accepted, and under which ballot.
-    pub(super) const fn accepted(&self) -> Option<(Ballot, Change)> {
+    #[must_use]
+    pub const fn accepted(&self) -> Option<(Ballot, Change)> {
         self.accepted
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Place {
     pub(crate) wants_in: bool,
     /// It stops after so many of its next effects: the others are not done.
     pub(crate) tears_after: Option<usize>,
+    /// Whether somebody has vouched for the disk that it came back with, or need not.
+    vouched_for: bool,
     /// Views that had it in when it lost its memory: what it promised about their successors, nobody knows.
     forgotten: BTreeSet<u64>,
     /// The newest view it knows in this life, and since when.
@@ -95,6 +97,7 @@ impl Fleet {
             timers: BTreeMap::new(),
             wants_in: false,
             tears_after: None,
+            vouched_for: true,
             forgotten: BTreeSet::new(),
             learned: (0, LocalTime::MIN),
         };
@@ -150,7 +153,13 @@ impl Fleet {
             self.places[index].disk = None;
         }
         let records = self.places[index].disk.iter().map(|saved| (Record, saved.clone())).collect();
+        let accepted = self.places[index].disk.as_ref().and_then(|saved| saved.acceptor.accepted());
         self.start(index, if with_disk { Birth::Recovered(records) } else { Birth::Amnesiac });
+        let member = self.views(index).map(Views::standing) == Some(Standing::Member);
+        self.places[index].vouched_for = !member;
+        if self.views(index).is_some_and(|views| views.accepted() != accepted) {
+            self.objection = Some(format!("{} has forgotten what it accepted", id(index)));
+        }
         if self.places[index].wants_in {
             self.ask(index, Request::Join);
         } else {
@@ -192,6 +201,7 @@ impl Fleet {
     pub(crate) fn deliver(&mut self, packet: Packet) {
         if !self.is_cut(packet.from, packet.to) {
             let Packet { from, to, message } = packet;
+            self.places[to].vouched_for |= matches!(message, Message::Vouched { .. });
             self.give(to, Input::Receive { from: id(from), message });
         }
     }
@@ -218,6 +228,17 @@ impl Fleet {
         if let Some(roster) = roster.filter(|roster| roster.is_newcomer(id(index))) {
             let view = roster.number();
             self.give(index, Input::Request { id: CallId(2), request: Request::Settled { view } });
+        }
+    }
+
+    /// Those who came back are vouched for, if they are: where time stands still nobody has anything to say twice.
+    pub(crate) fn vouch(&mut self) {
+        use Message::{Began, Remembered, Vouched};
+        let about_that =
+            |p: &Packet| matches!(p.message, Began { .. } | Remembered { .. } | Vouched { .. });
+        while let Some(at) = self.packets.iter().position(about_that) {
+            let packet = self.packets.swap_remove(at);
+            self.deliver(packet);
         }
     }
 
@@ -273,6 +294,8 @@ impl Fleet {
     /// The oracle of one successor: whoever knows a view of some number knows the same.
     fn look(&mut self, index: usize) {
         let Some(roster) = self.views(index).and_then(Views::roster).cloned() else { return };
+        self.places[index].vouched_for |=
+            !roster.contains(id(index)) || roster.members().len() == 1;
         if roster.number() != self.places[index].learned.0 {
             self.places[index].learned = (roster.number(), self.now);
         }
@@ -294,7 +317,8 @@ impl Fleet {
         let (view, since) = self.places[index].learned;
         let added = views.roster().is_some_and(|view| matches!(view.last(), Change::Add(..)));
         let in_time = view == 1 || added || self.now.since(since) >= self.lease;
-        let knows = !self.places[index].forgotten.contains(&view);
+        let place = &self.places[index];
+        let knows = !place.forgotten.contains(&view) && place.vouched_for;
         if views.standing() != Standing::Member || !in_time || !knows {
             self.objection =
                 Some(format!("{} accepts a successor of {view}, and must not", id(index)));

@@ -67,6 +67,7 @@ impl Model for Swarm {
             fleet.places[index].wants_in = true;
             fleet.restart(index, true);
         }
+        fleet.vouch();
         fleet.start(3, Birth::First);
         fleet.ask(3, Request::Join);
         let wish =
@@ -104,10 +105,12 @@ impl Model for Swarm {
                 let packets = fleet.packets.clone();
                 fleet.crash(index);
                 fleet.restart(index, true);
+                fleet.vouch();
                 fleet.packets = packets;
                 restarts += 1;
             }
         }
+        fleet.vouch();
         // Who meets whom, and who knows how much, is not what this is about.
         fleet.packets.retain(|packet| {
             use Message::{Known, Refused, Wish};
@@ -207,6 +210,7 @@ impl Model for Yesterday {
             fleet.places[index].wants_in = true;
             fleet.restart(index, true);
         }
+        fleet.vouch();
         fleet.cut(A, B);
         // Each of them takes the other for dead.
         fleet.now += Span::from_secs(6);
@@ -263,6 +267,7 @@ impl Model for Yesterday {
         if !fleet.is_up(P) {
             come_back(&mut fleet, true);
         }
+        fleet.vouch();
         fleet.packets.retain(|packet| {
             use Message::{Known, Learn, Refused, Wish};
             !matches!(packet.message, Known { .. } | Wish { .. } | Refused { .. } | Learn(_))
@@ -299,6 +304,7 @@ fn come_back(fleet: &mut Fleet, with_disk: bool) {
     let packets = fleet.packets.clone();
     fleet.crash(P);
     fleet.restart(P, with_disk);
+    fleet.vouch();
     fleet.packets = packets;
 }
 

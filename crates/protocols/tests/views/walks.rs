@@ -139,11 +139,14 @@ fn each_view_has_one_successor_and_in_the_end_all_who_want_are_in() {
 
 #[test]
 fn every_rule_is_needed() {
-    // Those of foundings take many coincidences, and are told as stories; a step is longer than what is missing of a
-    // lease, which torture sees.
-    use Mutant::{CutsViewsShort, FoundsThoughForgetful, FoundsWithMost, PledgesTwice};
-    let told = [FoundsWithMost, PledgesTwice, FoundsThoughForgetful, CutsViewsShort];
-    for mutant in Mutant::ALL.iter().filter(|mutant| !told.contains(mutant)) {
+    // Those of foundings take many coincidences, and are told as stories.
+    use Mutant::{FoundsThoughForgetful, FoundsWithMost, PledgesTwice};
+    let told = [FoundsWithMost, PledgesTwice, FoundsThoughForgetful];
+    // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
+    use Mutant::{CutsViewsShort, IgnoresWrites, TrustsAnyDisk};
+    let tortured = [TrustsAnyDisk, IgnoresWrites, CutsViewsShort];
+    let walked = |mutant: &&Mutant| !told.contains(mutant) && !tortured.contains(mutant);
+    for mutant in Mutant::ALL.iter().filter(walked) {
         let objection = |seed| Some((seed, walk(seed, Some(*mutant)).err()?));
         let (seed, objection) = (0..20_000).find_map(objection).unwrap_or_else(|| {
             panic!("{mutant} is not caught");
