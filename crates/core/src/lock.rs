@@ -304,8 +304,7 @@ pub enum ForgetRefusal {
     NewerView,
     /// A change of the membership has been accepted here, and may have been chosen.
     #[error(
-        "a change of the membership is under way here and may have been decided already: wait for it, or ask \
-         another peer"
+        "a change of the membership is under way and may have been decided already: wait for it"
     )]
     UnderWay,
     /// The same peer was told to forget others meanwhile.

@@ -42,8 +42,13 @@ impl Mutant {
         let views = views.map(Self::Views);
         let agreed = agreed::Mutant::ALL.iter().copied().filter(|mutant| {
             // Told as stories, in the tests of the protocol: they take too many coincidences.
-            use agreed::Mutant::{HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites};
-            !matches!(mutant, HearsVotesOfBefore | HurriesTheTenth | SettlesBeforeItWrites)
+            use agreed::Mutant::{
+                HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites, VotesBeforeItFollows,
+            };
+            !matches!(
+                mutant,
+                HearsVotesOfBefore | HurriesTheTenth | SettlesBeforeItWrites | VotesBeforeItFollows
+            )
         });
         let agreed = agreed.map(Self::Agreed);
         sigma.chain(agent).chain(views).chain(agreed).chain([Self::TakesLocksInAnyOrder])

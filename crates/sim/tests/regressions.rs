@@ -4,7 +4,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 9] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 10] = [
     (
         Membership::Fixed,
         (3, 2),
@@ -43,6 +43,12 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 9] = [
     (Membership::Agreed, (1, 1), 98_291, ANSWERED_LATE),
     (Membership::Agreed, (1, 1), 128_201, ANSWERED_LATE),
     (Membership::Agreed, (1, 1), 139_209, ANSWERED_LATE),
+    (
+        Membership::Agreed,
+        (1, 1),
+        3_617,
+        "an operator who was not heard by all who were left, over a bad network, gave up before it was mended",
+    ),
 ];
 
 const ANSWERED_LATE: &str = "a newcomer that was answered only after it had waited for a lease and voted took \

@@ -283,10 +283,16 @@ impl Agreed {
 
     /// What views have come to matters to locks: first whether this peer is in, then whether it may vote.
     fn follow(&mut self, cx: Cx<'_, '_>) {
-        self.follow_view(cx);
+        let late = self.config.breaks(Mutant::VotesBeforeItFollows);
+        if !late {
+            self.follow_view(cx);
+        }
         let vouched_for = self.views.is_vouched_for();
         if vouched_for && !core::mem::replace(&mut self.vouched_for, vouched_for) {
             self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+        }
+        if late {
+            self.follow_view(cx);
         }
     }
 

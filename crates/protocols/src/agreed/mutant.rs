@@ -21,4 +21,6 @@ mutants! {
     HurriesTheTenth = "hurries-the-tenth",
     /// A newcomer tells whose votes it has taken on before it has written down that it votes.
     SettlesBeforeItWrites = "settles-before-it-writes",
+    /// A member whose disk was looked at votes before it has taken in that the disk is an old one.
+    VotesBeforeItFollows = "votes-before-it-follows",
 }

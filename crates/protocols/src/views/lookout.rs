@@ -90,7 +90,7 @@ impl Views {
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);
-        self.introduce(cx);
+        self.introduce_to(cx, peer);
         self.found(cx);
     }
 

@@ -29,8 +29,10 @@ pub(super) struct Rescue {
     id: CallId,
     gone: BTreeSet<PeerId>,
     ballot: Ballot,
-    /// Who of those who are left has promised that ballot, with nothing accepted.
+    /// Who of those who are left has promised that ballot, with nothing accepted,
     agree: BTreeSet<PeerId>,
+    /// and whether one of them has accepted a change, which the gone may have chosen.
+    under_way: bool,
 }
 
 impl Views {
@@ -49,7 +51,7 @@ impl Views {
             // Nobody is left who could.
             self.vouch_by_operator();
         }
-        self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new() });
+        self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new(), under_way: false });
         let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
         asked.into_iter().for_each(|peer| self.tell(cx, peer));
         let view = self.number();
@@ -91,9 +93,12 @@ impl Views {
     ) {
         if view == self.number()
             && let Some(rescue) = self.rescue.as_mut().filter(|rescue| rescue.ballot == ballot)
-            && accepted.is_none()
         {
-            rescue.agree.insert(from);
+            if accepted.is_some() {
+                rescue.under_way = true;
+            } else {
+                rescue.agree.insert(from);
+            }
         }
     }
 
@@ -104,6 +109,7 @@ impl Views {
         let random = cx.random();
         let next = self.roster.as_ref().and_then(|roster| roster.without(&rescue.gone, random));
         let reply = match (missing, next) {
+            _ if rescue.under_way => Reply::Remembered(ForgetRefusal::UnderWay),
             (Some(peer), _) => Reply::Remembered(ForgetRefusal::Silent(peer)),
             // Another proposer, or another operator, is at it.
             _ if self.acceptor.promised() != Some(rescue.ballot) => {

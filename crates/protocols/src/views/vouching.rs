@@ -99,20 +99,19 @@ impl Views {
         self.vouching.returned_at.is_none()
     }
 
-    /// Tells those who do not know of this start that it is there.
+    /// Tells those who do not know of this start that it is there, and sees whether enough do.
     pub(super) fn introduce(&mut self, cx: Cx<'_, '_>) {
-        let (Some(start), Some(badge)) = (self.starts.last().copied(), self.badge) else { return };
-        let Some(roster) = self.roster.as_ref().filter(|_| self.standing() == Standing::Member)
-        else {
-            return;
-        };
-        self.vouching.by.retain(|peer| roster.contains(*peer));
-        for peer in self.up.iter().filter(|peer| roster.contains(**peer)) {
-            if !self.vouching.by.contains(peer) {
-                cx.send(*peer, Message::Began { badge, start, after: None });
-            }
-        }
+        self.up.iter().for_each(|peer| self.introduce_to(cx, *peer));
         self.believe(cx.now());
+    }
+
+    /// Tells another member of this start, unless it knows.
+    pub(super) fn introduce_to(&self, cx: Cx<'_, '_>, peer: PeerId) {
+        let (Some(start), Some(badge)) = (self.starts.last().copied(), self.badge) else { return };
+        let member = self.standing() == Standing::Member && self.is_in(peer);
+        if member && !self.vouching.by.contains(&peer) {
+            cx.send(peer, Message::Began { badge, start, after: None });
+        }
     }
 
     /// An operator says that all who could vouch for this peer are gone.

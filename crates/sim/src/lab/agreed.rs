@@ -223,7 +223,10 @@ fn plan(
             let (lease, begins, ends) = (subject.tuning.lease_max, kind.begins(), safety);
             return bent.plan(rng, &Stage { members, newcomers, clients, lease, begins, ends });
         }
-        Kind::Ruins => return ruin(rng, &others, &clients, kind.begins(), safety),
+        Kind::Ruins => {
+            let lease = subject.tuning.lease_max;
+            return ruin(rng, &others, &clients, lease, kind.begins()..safety);
+        }
         Kind::Crowds => {
             let from = TrueTime(0) + rng.span(kind.begins(), kind.begins() + ms(3_000));
             return cut_off(1, &others, &clients, from..TrueTime(0) + (safety - ms(100)));
@@ -311,13 +314,13 @@ fn cut_off_often(
 /// Half of the members or more are gone for good, and one of the others says so of each of them. Sometimes
 /// those others were cut off just before, so that they know nothing of the last votes.
 fn ruin(
-    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], from: Span, safety: Span,
+    rng: &mut Rng, members: &[PeerId], clients: &[PeerId], lease: Span, during: Range<Span>,
 ) -> Vec<(TrueTime, Fault)> {
     let gone = rng.between(members.len().div_ceil(2) as u64, members.len() as u64 - 1) as usize;
     let (gone, left) = members.split_at(gone);
     let mut faults = Vec::new();
     // There is time to forget them all before the heal.
-    let mut at = TrueTime(0) + rng.span(from, safety - ms(20_000));
+    let mut at = TrueTime(0) + rng.span(during.start, during.end - ms(20_000));
     if rng.below(2) == 0 {
         let (here, there) = clients.split_at(clients.len() / 2);
         faults.extend(part(1, &[left, here].concat(), &[gone, there].concat(), at));
@@ -328,11 +331,14 @@ fn ruin(
         at = at + rng.span(Span::ZERO, ms(50));
     }
     let by = *rng.pick(left);
-    // Those who are left may not have noticed yet that the gone are, or not have heard each other: it is said again.
+    let forget = || Fault::Forget { by, gone: gone.to_vec() };
+    // Those who are left may not have noticed yet that the gone are, or not have heard each other: it is said again,
     for _ in 0..8 {
         at = at + rng.span(ms(10), ms(2_000));
-        faults.push((at, Fault::Forget { by, gone: gone.to_vec() }));
+        faults.push((at, forget()));
     }
     faults.push((at, Fault::Mend(1)));
+    // and at last where nothing is lost on the way.
+    faults.extend((1..4).map(|again| (TrueTime(0) + during.end + lease * again, forget())));
     faults
 }

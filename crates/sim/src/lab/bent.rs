@@ -194,5 +194,6 @@ fn rubble(rng: &mut Rng, stage: &Stage<'_>) -> Schedule {
         faults.extend(left.iter().map(|peer| (at, restart(peer))));
     }
     faults.push((at, Fault::Mend(1)));
+    faults.extend((1..4).map(|again| (TrueTime(0) + stage.ends + lease * again, forget())));
     faults
 }

@@ -77,12 +77,16 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
         (subject.tuning.founders, subject.tuning.expecting) = (hosts as u16, hosts + reborn);
     }
     let mut workload = draw::workload(&mut rng, &subject.tuning, false);
-    workload.clients_on_hosts = false;
+    // Who waits at the very peer whose disk is put back has the first chance to be let in by it.
+    workload.clients_on_hosts = kind == Kind::Backups && rng.below(2) == 0;
     workload.names.truncate(1);
     workload.inside = Length::Uniform(Span::ZERO, lease);
     workload.ttl = Length::Constant(lease);
     let clients = rng.between(4, 6) as usize;
-    workload.arrivals = Arrivals::Loops { clients, think: Length::Constant(ms(50)) };
+    let busy = rng.below(2) == 0;
+    let think =
+        if busy { Length::Constant(ms(50)) } else { Length::Uniform(Span::ZERO, lease * 8) };
+    workload.arrivals = Arrivals::Loops { clients, think };
     if crowd.modes {
         draw::add_modes(&mut workload, crowd.agents, seed);
     }
@@ -152,9 +156,21 @@ impl Stage<'_> {
         // Nobody gets in without the vote of that peer, or with a vote to spare.
         let others: Vec<PeerId> = hosts.into_iter().filter(|other| *other != peer).collect();
         let (ours, theirs) = others.split_at(others.len() / 2);
-        let (here, there) = clients.split_at(clients.len() / 2);
-        self.part(at, 99, here, theirs);
-        self.part(at, 99, there, ours);
+        // Where the others do not hear each other, they cannot remove it, either.
+        if self.config.workload.clients_on_hosts || self.rng.below(2) == 0 {
+            self.part(at, 99, ours, theirs);
+        }
+        if !self.config.workload.clients_on_hosts {
+            let (here, there) = clients.split_at(clients.len() / 2);
+            self.part(at, 99, here, theirs);
+            self.part(at, 99, there, ours);
+        }
+        // A disk on which nobody has a vote, or waits for one, is the most dangerous one to put back.
+        if !self.config.workload.clients_on_hosts && self.rng.below(4) != 0 {
+            self.part(at, 98, &[peer], &clients);
+            at = at + self.subject.tuning.lease_max * 2;
+            self.at(at + ms(1), Fault::Mend(98));
+        }
         if running {
             self.at(at, Fault::Shelve(peer));
         } else {
@@ -173,6 +189,13 @@ impl Stage<'_> {
             at = at + self.rng.span(ms(10), ms(500));
             self.at(at, Fault::Restart { peer, memory: Memory::Shelf });
             self.at(at, Fault::Mend(id));
+            // Those who want its vote may find it before those who remember it do, and some of these before others.
+            self.part(at, 10 + id, &[peer], ours);
+            self.part(at, 20 + id, &[peer], theirs);
+            for id in [10 + id, 20 + id] {
+                let met = at + self.rng.span(Span::ZERO, ms(2_000));
+                self.at(met, Fault::Mend(id));
+            }
         }
         at.since(TrueTime(0)) + self.rng.span(ms(5_000), ms(30_000))
     }
