@@ -33,7 +33,7 @@ pub(crate) enum Extent {
     Quick,
     /// Everything.
     Ordinary,
-    /// Everything, and many more seeds: hours.
+    /// Everything, with many more seeds, and what takes minutes by itself: hours.
     Long,
 }
 
@@ -58,6 +58,10 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
         .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
         Step::new("tests", "cargo test --workspace --quiet"),
     ];
+    if extent == Extent::Long {
+        let ignored = "cargo test --package sigmalock-protocols --quiet -- --ignored";
+        steps.push(Step::new("every order of events", ignored));
+    }
     let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
     let Seeds { fixed, agents, modes, open, agreed } = seeds;
     if extent != Extent::Quick {

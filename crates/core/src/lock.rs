@@ -44,6 +44,9 @@ pub enum LockRequest {
         /// Whether the operator vouches for what cannot be verified: see [`ForgetRefusal::Unverified`].
         unverified: bool,
     },
+    /// This peer's memory is not the only one of its kind: others have met a peer with its identity that is not this
+    /// one. In an agreed membership it takes itself for one that lost its memory. Answered by `Released`.
+    Disown,
 }
 
 /// A wish for a lock.

@@ -87,6 +87,8 @@ pub(crate) enum Event {
         /// How.
         parting: Parting,
     },
+    /// Somebody refused us, because another peer with our identity is connected there.
+    Twin,
 }
 
 /// What the driver asks of the transport.

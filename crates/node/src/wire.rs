@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Peers = 5,
     /// The transport's: I am leaving.
     Goodbye = 6,
+    /// The transport's: another peer with your identity knocks here.
+    Twin = 7,
     /// The driver's: protocol messages.
     Messages = 16,
     /// The driver's: a question of one peer's operator to another peer.
@@ -56,6 +58,7 @@ impl Kind {
             4 => Self::Heartbeat,
             5 => Self::Peers,
             6 => Self::Goodbye,
+            7 => Self::Twin,
             16 => Self::Messages,
             17 => Self::Query,
             18 => Self::Answer,

@@ -245,6 +245,16 @@ impl Fleet {
         self.peers.len() - 1
     }
 
+    /// Starts a peer with data that was found elsewhere.
+    pub(crate) async fn start_with_data(&mut self, data: &Path) -> usize {
+        let number = self.started;
+        self.started += 1;
+        let socket = self.scratch.path().join(format!("{number}.sock"));
+        let peer = self.spawn(number, data.to_owned(), socket, &[]).await;
+        self.peers.push(peer);
+        self.peers.len() - 1
+    }
+
     async fn spawn(&self, number: usize, data: PathBuf, socket: PathBuf, extra: &[&str]) -> Peer {
         let log = self.scratch.path().join(format!("{number}.log"));
         let mut command = self.binary(number);

@@ -5,6 +5,7 @@
 
 mod agreed;
 mod contenders;
+mod copies;
 mod crowds;
 mod deaths;
 mod disks;

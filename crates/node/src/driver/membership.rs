@@ -230,9 +230,9 @@ impl<P: Driven> Driver<P> {
             }
             Standing::Lost => Some(self.why_lost(view)),
             Standing::OldDisk => Some(
-                "the disk of this peer is an old one: others remember more of it than it does itself. An old \
-                 backup was put back, or another peer has run with a copy of its data directory. It votes for \
-                 nobody until the members have removed it and added it again"
+                "the disk of this peer is not the newest that it had, or not the only one: an old backup was put \
+                 back, or another peer has run, or runs, with a copy of its data directory. It votes for nobody until \
+                 the members have removed it and added it again"
                     .into(),
             ),
             Standing::Unvouched => {

@@ -1,6 +1,6 @@
 //! What the driver makes of what the transport tells it.
 
-use sigmalock_core::{Input, Key, Message as _, PeerId, Span};
+use sigmalock_core::{Input, Key, LockRequest, Message as _, PeerId, Span};
 
 use super::{Driven, Driver};
 use crate::control::{Query, Question};
@@ -33,6 +33,10 @@ impl<P: Driven> Driver<P> {
                 if self.peers.session(from) == Some(session) {
                     self.on_frame(session, from, kind, &body);
                 }
+            }
+            Event::Twin => {
+                let (id, request) = (self.calls.next_call(), LockRequest::Disown);
+                self.feed(Input::Request { id, request });
             }
         }
         self.hear_self();

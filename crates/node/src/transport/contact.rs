@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId as NetworkId};
+use sigmalock_core::Incarnation;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::chance;
 use super::limits::{
     ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_PAUSE, REFUSED_PAUSE,
-    SPARE_CONNECTION_MAX,
+    SILENCE_MAX, SPARE_CONNECTION_MAX,
 };
 use super::session::Order;
 use crate::link::{PeerInfo, SessionId};
@@ -52,6 +53,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) session: SessionId,
+    pub(crate) since: Instant,
     pub(crate) connection: ConnectionId,
     pub(crate) far: bool,
     pub(crate) info: PeerInfo,
@@ -92,6 +94,14 @@ pub(crate) struct Refused {
     pub(crate) logged: Instant,
 }
 
+/// Another life of a peer that knocked while this session with it was open.
+#[derive(Debug)]
+pub(super) struct Knock {
+    session: SessionId,
+    incarnation: Incarnation,
+    at: Instant,
+}
+
 /// A peer, with or without a session.
 #[derive(Debug, Default)]
 pub(crate) struct Contact {
@@ -103,6 +113,11 @@ pub(crate) struct Contact {
     pub(crate) redial: Option<Redial>,
     pub(crate) refused: Option<Refused>,
     pub(crate) dialing: bool,
+    pub(super) knock: Option<Knock>,
+    /// The last life that it had a session in, before that of the latest session.
+    pub(crate) former: Option<Incarnation>,
+    /// The life of the latest session.
+    pub(crate) latest: Option<Incarnation>,
 }
 
 impl Contact {
@@ -145,6 +160,30 @@ impl Contact {
         again.is_none()
     }
 
+    /// Whether there is a session with another life of this peer. If that is over, the session ends soon; if it does
+    /// not, or if the life that knocks was here before that one, two peers have one identity.
+    pub(crate) fn twin(&mut self, incarnation: Incarnation) -> Option<Twin> {
+        let live = self.live.as_ref().filter(|live| live.info.incarnation != incarnation)?;
+        let (session, now) = (live.session, Instant::now());
+        let same = |knock: &Knock| (knock.session, knock.incarnation) == (session, incarnation);
+        let at = self.knock.take().filter(same).map_or(now, |knock| knock.at);
+        self.knock = Some(Knock { session, incarnation, at });
+        let both = now > at + SILENCE_MAX * 2 || self.former == Some(incarnation);
+        Some(if both { Twin::Another } else { Twin::FormerSelf })
+    }
+
+    /// A connection for a session: if there is one already, another that came long after it was open, since whoever
+    /// made that one knows nothing of it.
+    pub(crate) fn connection_for_session(&self) -> Option<ConnectionId> {
+        let late = |connection: &&Connection| {
+            let since = self.live.as_ref().map(|live| live.since + SPARE_CONNECTION_MAX);
+            since.is_none_or(|since| !connection.closing && connection.since > since)
+        };
+        let mut all = self.connections.iter().filter(late);
+        let first = all.clone().next();
+        all.find(|connection| !connection.relayed).or(first).map(|connection| connection.id)
+    }
+
     /// Until when a connection may stay as it is; `None`: as long as it likes.
     pub(crate) fn connection_ends(&self, connection: &Connection) -> Option<Instant> {
         match &self.live {
@@ -162,6 +201,19 @@ impl Contact {
         let redial = self.redial.iter().filter(|_| !self.dialing).map(|redial| redial.at);
         ends.chain(redial).min()
     }
+}
+
+/// What people are told of [`Twin::Another`].
+pub(crate) const TWIN: &str = "another peer has the same identity and is connected: they run with copies of one data \
+                               directory, of which only one may run";
+
+/// Whom there is a session with, if not with who knocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Twin {
+    /// It has been restarted, and the end of its session was not noticed yet; or not even that.
+    FormerSelf,
+    /// Both live.
+    Another,
 }
 
 /// An address that this peer was told to join.

@@ -110,6 +110,8 @@ pub(crate) enum Code {
     Full = 9,
     /// It belongs to a swarm that somebody else founded.
     Swarm = 10,
+    /// A session with a peer of its name is open: with its former self, or with another that has its identity.
+    Twin = 11,
 }
 
 /// How a handshake ended, other than well.
@@ -117,6 +119,8 @@ pub(crate) enum Code {
 pub(crate) enum Failure {
     /// We refused, or they did; in words.
     Refused(String),
+    /// They refused, because another peer has our identity; in words.
+    Twin(String),
     /// It sent what no peer sends.
     Nonsense(&'static str),
     /// The stream ended or took too long.
@@ -281,9 +285,17 @@ async fn read<S: AsyncRead + Unpin>(
     stream.read_exact(&mut body).await?;
     match Kind::from_byte(found) {
         Some(found) if found == kind => Ok(body),
+        Some(Kind::Refusal) if is_about_a_twin(&body) => {
+            Err(Failure::Twin(refused_by(them, &body)))
+        }
         Some(Kind::Refusal) => Err(Failure::Refused(refused_by(them, &body))),
         _ => Err(Failure::Nonsense("a frame of the wrong kind")),
     }
+}
+
+/// Whether a refusal says that another peer has our identity.
+pub(crate) fn is_about_a_twin(body: &[u8]) -> bool {
+    body.starts_with(&(Code::Twin as u16).to_le_bytes())
 }
 
 /// What the other side says when it refuses, as it may be shown to people.

@@ -73,6 +73,7 @@ pub(crate) struct Hub {
     pub(super) echoes: JoinSet<()>,
     pub(super) bootstrap_at: Option<Instant>,
     peers_at: Instant,
+    ticked_at: Instant,
 }
 
 impl Hub {
@@ -99,6 +100,7 @@ impl Hub {
             echoes: JoinSet::new(),
             bootstrap_at: None,
             peers_at: Instant::now() + PEERS_EVERY,
+            ticked_at: Instant::now(),
         }
     }
 
@@ -149,11 +151,14 @@ impl Hub {
             self.joins.iter().filter(|join| join.dialing.is_none()).filter_map(|join| join.at);
         let look_ups = self.look_ups.iter().map(|look_up| look_up.until);
         let due = contacts.chain(joins).chain(look_ups).chain(self.bootstrap_at).min();
-        due.map_or(Instant::now() + TICK_MAX, |due| due.min(Instant::now() + TICK_MAX))
+        // Counted from the last time, however much happens in between.
+        let tick = self.ticked_at + TICK_MAX;
+        due.map_or(tick, |due| due.min(tick))
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
+        self.ticked_at = now;
         self.close_idle(now);
         self.dial_due(now);
         self.join_due(now);
@@ -324,17 +329,15 @@ impl Hub {
         Some(self.contacts.entry(network).or_default())
     }
 
-    /// Opens a session, if that is for this side to do and there is none: the lower of the two does,
-    /// so that there are never two.
+    /// Opens a session, if that is for this side to do and there is none, or one that the other side knows nothing of:
+    /// the lower of the two does, so that there are never two.
     pub(super) fn consider(&mut self, network: NetworkId) {
         let opens = self.me.network < network;
         let Some(contact) = self.contacts.get_mut(&network) else { return };
-        if !opens || contact.live.is_some() || !contact.shaking.is_empty() {
+        if !opens || !contact.shaking.is_empty() {
             return;
         }
-        let direct = contact.connections.iter().find(|connection| !connection.relayed);
-        if let Some(connection) = direct.or(contact.connections.first()) {
-            let id = connection.id;
+        if let Some(id) = contact.connection_for_session() {
             contact.shaking.push(id);
             self.swarm.behaviour_mut().streams.open(network, id, Purpose::Session);
         }
@@ -383,7 +386,7 @@ impl Hub {
         }
     }
 
-    /// Keeps a sentence for people.
+    /// A peer was refused, or has refused us: people are told.
     pub(super) fn complain(&mut self, network: NetworkId, text: String) {
         let Some(contact) = self.contact(network) else { return };
         if contact.refuse(&text, COMPLAIN_EVERY) {
@@ -391,12 +394,16 @@ impl Hub {
         } else {
             tracing::debug!("{text}");
         }
-        if self.refusals.back() != Some(&text) {
-            if self.refusals.len() == REFUSALS_MAX {
-                self.refusals.pop_front();
-            }
-            self.refusals.push_back(text);
+        self.remember(text);
+    }
+
+    /// Keeps a sentence for whoever asks, as the latest.
+    pub(super) fn remember(&mut self, text: String) {
+        self.refusals.retain(|other| *other != text);
+        if self.refusals.len() == REFUSALS_MAX {
+            self.refusals.pop_front();
         }
+        self.refusals.push_back(text);
     }
 }
 

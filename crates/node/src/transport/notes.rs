@@ -5,12 +5,13 @@ use libp2p::swarm::ConnectionId;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::contact::{Live, Redial};
+use super::contact::{Live, Redial, TWIN, Twin};
 use super::handshake::{Code, Failure};
 use super::hub::Hub;
-use super::limits::{REDIAL_JITTER, SESSIONS_MAX};
+use super::limits::{REDIAL_JITTER, SESSIONS_MAX, SILENCE_MAX};
 use super::session::{Admitted, Note, Order};
 use crate::link::{Parting, PeerInfo, Role, SessionId};
+use crate::wire::{Kind, frame};
 
 /// Orders that may wait for a session; one that takes none is about to end anyway.
 const ORDERS_MAX: usize = 8;
@@ -34,19 +35,35 @@ impl Hub {
                 }
             }
             Note::Refused(network, text) => self.complain(network, text),
+            Note::Warned(text) => {
+                tracing::warn!("{text}");
+                self.remember(text);
+            }
             Note::Ended { session, connection, network, parting } => {
                 self.on_ended(session, connection, network, parting);
             }
         }
     }
 
-    /// Lets a peer in that has proved to belong here. `None`: its connection is gone.
+    /// Lets a peer in that has proved to belong here. `None`: its connection is gone, or not wanted yet.
     fn admit(
         &mut self, connection: ConnectionId, info: PeerInfo,
     ) -> Option<Result<Admitted, (Code, String)>> {
         let network = info.network;
         let over = self.contacts.get(&network)?.connections.iter().find(|c| c.id == connection)?;
         let far = over.far;
+        let contact = self.contacts.get_mut(&network)?;
+        match contact.twin(info.incarnation) {
+            None => {}
+            // It tries again, and by then that session has ended.
+            Some(Twin::FormerSelf) => return None,
+            Some(Twin::Another) => {
+                let live = contact.live.iter();
+                let warning = || Order::Send(frame(Kind::Twin, &[]));
+                live.for_each(|live| drop(live.orders.try_send(warning())));
+                return Some(Err((Code::Twin, TWIN.into())));
+            }
+        }
         if self.names.get(&info.peer).is_some_and(|other| *other != network) {
             let text = "its name in protocols is that of another peer".into();
             return Some(Err((Code::Name, text)));
@@ -82,11 +99,14 @@ impl Hub {
         let contact = self.contacts.get_mut(&network)?;
         contact.shaking.retain(|shaking| *shaking != connection);
         contact.redial = None;
-        contact.refused = None;
+        if contact.latest != Some(info.incarnation) {
+            contact.former = contact.latest.replace(info.incarnation);
+        }
         if !info.addresses.is_empty() {
             contact.addresses.clone_from(&info.addresses);
         }
-        let live = Live { session, connection, far, info, orders };
+        let since = Instant::now();
+        let live = Live { session, since, connection, far, info, orders };
         if let Some(old) = contact.live.replace(live) {
             // The other side knows best which of its sessions lives.
             let _ = old.orders.try_send(Order::End(Parting::Closed));
@@ -107,7 +127,7 @@ impl Hub {
     ) {
         self.swarm.close_connection(connection);
         match failure {
-            Failure::Refused(text) => self.complain(network, text),
+            Failure::Refused(text) | Failure::Twin(text) => self.complain(network, text),
             Failure::Nonsense(what) => self.complain(network, format!("{network} sent {what}")),
             Failure::Io(error) => {
                 tracing::debug!(%network, %error, "no handshake");
@@ -116,6 +136,7 @@ impl Hub {
         }
         if let Some(contact) = self.contacts.get_mut(&network) {
             contact.shaking.retain(|shaking| *shaking != connection);
+            contact.connections.retain(|old| old.id != connection);
         }
         self.not_wanted(network);
     }
@@ -129,6 +150,10 @@ impl Hub {
         tracing::info!("the session with {network} has ended: {parting:?}");
         self.names.remove(&live.info.peer);
         self.swarm.behaviour_mut().kad.dismiss(&network);
+        // Who refuses us may do so after we have let it in.
+        if live.since.elapsed() > SILENCE_MAX {
+            contact.refused = None;
+        }
         // Whatever is still in its sockets must not be taken for news.
         self.swarm.close_connection(connection);
         contact.connections.retain(|old| old.id != connection);
@@ -209,14 +234,44 @@ mod tests {
         let network = Identity::ephemeral().network_id();
         let mut hub = hub(&[network]);
         let connection = ConnectionId::new_unchecked(0);
-        let Some(Ok(mut old)) = hub.admit(connection, info(network)) else { panic!() };
-        let Some(Ok(new)) = hub.admit(connection, info(network)) else { panic!() };
+        let info = info(network);
+        let Some(Ok(mut old)) = hub.admit(connection, info.clone()) else { panic!() };
+        let Some(Ok(new)) = hub.admit(connection, info) else { panic!() };
         assert!(matches!(old.orders.try_recv(), Ok(Order::End(Parting::Closed))));
         assert_ne!(old.session, new.session);
         // What the old one says when it ends is not taken for the end of the new one.
         hub.on_ended(old.session, connection, network, Parting::Closed);
         assert!(hub.contacts[&network].live.as_ref().is_some_and(|l| l.session == new.session));
         assert_eq!(hub.names.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn another_life_of_a_peer_waits_for_the_end_of_the_first_or_is_told_that_there_are_two() {
+        let network = Identity::ephemeral().network_id();
+        let mut hub = hub(&[network]);
+        let connection = ConnectionId::new_unchecked(0);
+        let (first, second) = (info(network), info(network));
+        let Some(Ok(mut admitted)) = hub.admit(connection, first.clone()) else { panic!() };
+        assert!(hub.admit(connection, second.clone()).is_none());
+        assert!(admitted.orders.try_recv().is_err());
+        tokio::time::sleep(SILENCE_MAX * 21 / 10).await;
+        let refused = hub.admit(connection, second.clone());
+        assert!(matches!(refused, Some(Err((Code::Twin, _)))));
+        assert!(
+            matches!(admitted.orders.try_recv(), Ok(Order::Send(_))),
+            "and the first is told, too"
+        );
+        hub.on_ended(admitted.session, connection, network, Parting::Closed);
+        hub.contacts.get_mut(&network).unwrap().connections.push(Connection {
+            id: connection,
+            since: Instant::now(),
+            closing: false,
+            far: false,
+            relayed: false,
+        });
+        assert!(matches!(hub.admit(connection, second), Some(Ok(_))));
+        let refused = hub.admit(connection, first);
+        assert!(matches!(refused, Some(Err((Code::Twin, _)))), "it lives on, beside its successor");
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
+use super::contact::TWIN;
 use super::handshake::{self, Code, Failure, Me, Side};
 use super::limits::{
     HEARTBEAT_EVERY, LATE_MAX, READ_LEN, RECORDS_MAX, SILENCE_MAX, UNHEARD_MAX, WRITE_LEN,
@@ -50,6 +51,8 @@ pub(crate) enum Note {
     Peers(Vec<Record>),
     /// The peer no longer wants us, in words.
     Refused(NetworkId, String),
+    /// The peer has news of us that people should know, in words.
+    Warned(String),
     /// It is over.
     Ended {
         /// Which.
@@ -106,6 +109,9 @@ impl Session {
             Ok((info, admitted)) => return self.live(stream, info, admitted).await,
             Err(failure) => failure,
         };
+        if let Failure::Twin(_) = failure {
+            let _ = self.events.send(Event::Twin).await;
+        }
         let _ = self.notes.send(Note::Failed { connection, network, failure }).await;
     }
 
@@ -197,8 +203,15 @@ impl Session {
             Kind::Goodbye => return Some(Parting::Goodbye),
             Kind::Refusal => {
                 let text = handshake::refused_by(self.network, body);
+                if handshake::is_about_a_twin(body) {
+                    let _ = self.events.send(Event::Twin).await;
+                }
                 let _ = self.notes.send(Note::Refused(self.network, text)).await;
                 return Some(Parting::Closed);
+            }
+            Kind::Twin => {
+                let text = format!("{} says of this peer: {TWIN}", self.network);
+                let _ = self.notes.send(Note::Warned(text)).await;
             }
             kind => return Some(self.nonsense(&WireError::Kind(kind as u8))),
         }

@@ -82,7 +82,7 @@ impl Peer {
                 self.up.retain(|(other, ..)| other != session);
                 self.down.push((*peer, *parting));
             }
-            Event::Frame { .. } => {}
+            Event::Frame { .. } | Event::Twin => {}
         }
         Some(event)
     }

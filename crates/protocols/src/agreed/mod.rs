@@ -375,6 +375,9 @@ impl Agreed {
                 let request = views::Request::Forget { gone, unverified };
                 self.pass_views(cx, Input::Request { id, request });
             }
+            LockRequest::Disown => {
+                self.pass_views(cx, Input::Request { id, request: views::Request::Disown });
+            }
             request => self.pass_locks(cx, Input::Request { id, request }),
         }
     }

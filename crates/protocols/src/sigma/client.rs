@@ -112,7 +112,9 @@ impl Client {
                     cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
                 }
             }
-            LockRequest::Forget { .. } => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
+            LockRequest::Forget { .. } | LockRequest::Disown => {
+                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+            }
             LockRequest::Evict { name } => {
                 let theirs = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
                 let inside: Vec<CallId> =

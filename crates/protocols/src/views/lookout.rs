@@ -98,6 +98,7 @@ impl Views {
         self.up.remove(&peer);
         self.strangers.part(peer);
         self.founding.part(peer);
+        self.vouching.part(peer);
         self.wishes.on_down(peer);
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());

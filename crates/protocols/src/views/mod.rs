@@ -108,6 +108,8 @@ pub enum Request {
         /// are enough to have done so, have not gone on without this peer.
         unverified: bool,
     },
+    /// Others have met a peer with this one's identity that is not this one: its disk is not the only one.
+    Disown,
 }
 
 /// What it is answered.
@@ -366,6 +368,12 @@ impl Views {
             }
             Request::Forget { gone, unverified } => {
                 return self.on_forget(cx, id, gone, unverified);
+            }
+            Request::Disown => {
+                if self.badge.is_some() {
+                    self.disown(cx);
+                }
+                Reply::Done
             }
             Request::Found | Request::Settled { .. } => Reply::Refused,
         };

@@ -71,6 +71,13 @@ pub(super) struct Vouching {
     outdated: BTreeSet<PeerId>,
 }
 
+impl Vouching {
+    /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
+    pub(super) fn part(&mut self, peer: PeerId) {
+        self.by.remove(&peer);
+    }
+}
+
 impl Views {
     /// A life begins with this disk.
     pub(super) fn begin_life(&mut self, cx: Cx<'_, '_>) {
@@ -166,7 +173,6 @@ impl Views {
         let counts = !self.config.breaks(Mutant::IgnoresWrites);
         let known = self.starts.contains(&start) && (!counts || writes <= cx.written());
         if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {
-            cx.note(Note::OldDisk);
             return self.disown(cx);
         }
         if let Some(mine) = self.starts.last().copied() {
@@ -188,8 +194,9 @@ impl Views {
         }
     }
 
-    /// This disk is not the newest: what was promised since is lost.
-    fn disown(&mut self, cx: Cx<'_, '_>) {
+    /// This disk is not the newest, or not the only one: what was promised elsewhere is lost.
+    pub(super) fn disown(&mut self, cx: Cx<'_, '_>) {
+        cx.note(Note::OldDisk);
         (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
         self.campaign = None;
         self.vouching.returned_at = None;

@@ -252,3 +252,18 @@ fn a_disk_that_is_put_back_is_noticed_and_lets_nobody_in() {
     let (town, _) = a_disk_is_put_back(Some(Mutant::VotesBeforeItFollows));
     assert!(town.is_inside(BOB), "{} is not caught", Mutant::VotesBeforeItFollows);
 }
+
+/// Others met a peer with the identity of a member, and it was another one: so that member's memory is half of one.
+#[test]
+fn who_is_told_that_its_disk_is_not_the_only_one_lets_nobody_in() {
+    let mut town = Town::of(3, None);
+    town.give(2, Input::Request { id: CallId(99), request: LockRequest::Disown });
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    let unheard = |packet: &Packet| [(ALICE, 1), (1, ALICE)].contains(&(packet.from, packet.to));
+    town.ask(ALICE);
+    town.pass(Span::from_millis(300), |packet| !unheard(packet));
+    assert!(!town.is_inside(ALICE));
+    town.pass(Span::from_secs(60), |_| true);
+    assert!(town.is_inside(ALICE));
+    assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
+}

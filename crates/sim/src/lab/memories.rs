@@ -108,8 +108,10 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
         Kind::Yesterday => stage.yesterday(silence),
         Kind::Foundings => stage.foundings(hosts as usize, reborn as usize),
     };
-    // Where a founder is gone for good, nobody may ever get together.
-    let heal_at = (reborn == 0).then_some(TrueTime(0) + safety);
+    // Where a founder is gone for good, nobody may ever get together; and where the silent are voted out, those who are
+    // left may be one that remembers and one that does not.
+    let may_end_well = reborn == 0 && kind != Kind::Yesterday;
+    let heal_at = may_end_well.then_some(TrueTime(0) + safety);
     let faults = stage.faults;
     config.faults = FaultPlan { heal_at, faults, ..FaultPlan::default() };
     config.events_max = EVENTS_MAX;

@@ -101,13 +101,21 @@ fn founders_here(status: &StatusReport) -> Option<u16> {
     }
 }
 
+/// Whether this peer knows that it lacks what it promised. That is told at once.
+fn has_forgotten(status: &StatusReport) -> bool {
+    let standing = status.view.as_ref().map(|view| view.standing);
+    matches!(standing, Some(Standing::Lost | Standing::OldDisk))
+}
+
 /// Says whenever this peer begins or ceases to be able to grant locks, and before that, when those come with whom it
-/// is to begin a swarm. Ends with the peer.
+/// is to begin a swarm; and whenever it has lost its memory. Ends with the peer.
 pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
     let mut said = told.can_grant.then_some(true);
     let mut could = Instant::now();
     let mut founders = founders_here(told);
+    let mut forgotten = has_forgotten(told);
     while let Some(status) = handle.status().await {
+        let forgot = has_forgotten(&status);
         if let Some(here) = founders_here(&status) {
             if founders.replace(here) != Some(here) {
                 line(status.why_not.as_deref().unwrap_or_default());
@@ -122,12 +130,16 @@ pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
                     line(good_news(&status));
                 }
             }
-            Some(why) if said != Some(false) && could.elapsed() > PATIENCE => {
+            Some(why)
+                if (forgot && !forgotten)
+                    || (said != Some(false) && could.elapsed() > PATIENCE) =>
+            {
                 said = Some(false);
                 line(format_args!("cannot grant locks: {why}"));
             }
             Some(_) => {}
         }
+        forgotten = forgot;
         sleep(LOOK_EVERY).await;
     }
     std::future::pending::<()>().await;
