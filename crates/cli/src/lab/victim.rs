@@ -13,7 +13,8 @@ pub(crate) struct VictimFlags {
     /// As published (literal), or with what it takes to survive (shipped)
     #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
     pub(crate) variant: Variant,
-    /// Hosting as agreed once and for all (fixed), or by hash as peers come and go (open; sigma only)
+    /// Who hosts: the same for ever (fixed); whoever is closest by hash, as peers come and go (open); those who are in by
+    /// vote (agreed). The last two for sigma only
     #[arg(long, value_name = "KIND", default_value = "fixed", value_parser = membership)]
     pub(crate) membership: Membership,
     /// Break one rule on purpose; `lab mutants --list` says which there are

@@ -145,7 +145,7 @@ impl Hub {
     }
 
     /// When there is something to do, if nothing happens before.
-    fn due(&self) -> Instant {
+    pub(super) fn due(&self) -> Instant {
         let contacts = self.contacts.values().filter_map(Contact::due);
         let joins =
             self.joins.iter().filter(|join| join.dialing.is_none()).filter_map(|join| join.at);

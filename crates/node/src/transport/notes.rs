@@ -320,6 +320,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_hub_looks_around_in_time_however_much_happens() {
+        let hub = hub(&[]);
+        let due = hub.due();
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        assert_eq!(hub.due(), due);
+    }
+
+    #[tokio::test]
     async fn nobody_is_let_in_whose_connection_is_gone() {
         let network = Identity::ephemeral().network_id();
         let mut hub = hub(&[network]);
