@@ -180,6 +180,25 @@ fn half_of_the_members_can_be_forgotten_if_all_who_are_left_agree() {
     assert!(town.is_inside(ALICE) && town.view(1).1 == [0, 1]);
 }
 
+/// One of those who are left has accepted a change, which may have been decided: who is told to forget has not.
+#[test]
+fn nobody_is_forgotten_where_a_change_may_have_been_decided() {
+    let mut town = Town::of(4, None);
+    let heard = |packet: &Packet| match packet.message.kind() {
+        "ACCEPT" => packet.to == 1,
+        kind => kind != "ACCEPTED",
+    };
+    town.start(4, Birth::First);
+    town.pass(Span::from_secs(3), heard);
+    for peer in [0, 3, 4] {
+        drop(town.stop(peer));
+    }
+    town.packets.clear();
+    assert_eq!((town.view(1).0, town.view(2).0), (4, 4), "nothing was decided that they know of");
+    assert_eq!(forget(&mut town, 2, &[0, 3], |_| true), Err(ForgetRefusal::UnderWay));
+    assert_eq!(forget(&mut town, 1, &[0, 3], |_| true), Err(ForgetRefusal::UnderWay));
+}
+
 /// Somebody whom the operator's peer reaches knows a newer view: then that is the one to look at.
 #[test]
 fn nobody_is_forgotten_where_anybody_knows_a_newer_view() {
