@@ -54,6 +54,9 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 10] = [
 const ANSWERED_LATE: &str = "a newcomer that was answered only after it had waited for a lease and voted took \
                              on a second owner of its vote";
 
+/// Those of them in which clocks are as wrong as they may be.
+const EXTREME: [u64; 1] = [3_617];
+
 #[test]
 fn what_once_failed_does_not_fail_again() {
     for (membership, (n, m), seed, what) in SEEDS {
@@ -69,7 +72,11 @@ fn what_once_failed_does_not_fail_again() {
             membership,
         };
         let (_, world) = victim.case(seed);
-        assert!(!world.clocks.extreme, "{seed} means another world than it did when it failed");
+        assert_eq!(
+            world.clocks.extreme,
+            EXTREME.contains(&seed),
+            "{seed} means another world than it did when it failed"
+        );
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }
