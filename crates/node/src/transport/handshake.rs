@@ -119,8 +119,6 @@ pub(crate) enum Code {
 pub(crate) enum Failure {
     /// We refused, or they did; in words.
     Refused(String),
-    /// They refused, because another peer has our identity; in words.
-    Twin(String),
     /// It sent what no peer sends.
     Nonsense(&'static str),
     /// The stream ended or took too long.
@@ -285,15 +283,13 @@ async fn read<S: AsyncRead + Unpin>(
     stream.read_exact(&mut body).await?;
     match Kind::from_byte(found) {
         Some(found) if found == kind => Ok(body),
-        Some(Kind::Refusal) if is_about_a_twin(&body) => {
-            Err(Failure::Twin(refused_by(them, &body)))
-        }
         Some(Kind::Refusal) => Err(Failure::Refused(refused_by(them, &body))),
         _ => Err(Failure::Nonsense("a frame of the wrong kind")),
     }
 }
 
-/// Whether a refusal says that another peer has our identity.
+/// Whether a refusal says that another peer has our identity. To be believed only of one that has proved to belong to
+/// the swarm.
 pub(crate) fn is_about_a_twin(body: &[u8]) -> bool {
     body.starts_with(&(Code::Twin as u16).to_le_bytes())
 }

@@ -127,7 +127,7 @@ impl Hub {
     ) {
         self.swarm.close_connection(connection);
         match failure {
-            Failure::Refused(text) | Failure::Twin(text) => self.complain(network, text),
+            Failure::Refused(text) => self.complain(network, text),
             Failure::Nonsense(what) => self.complain(network, format!("{network} sent {what}")),
             Failure::Io(error) => {
                 tracing::debug!(%network, %error, "no handshake");

@@ -109,9 +109,6 @@ impl Session {
             Ok((info, admitted)) => return self.live(stream, info, admitted).await,
             Err(failure) => failure,
         };
-        if let Failure::Twin(_) = failure {
-            let _ = self.events.send(Event::Twin).await;
-        }
         let _ = self.notes.send(Note::Failed { connection, network, failure }).await;
     }
 

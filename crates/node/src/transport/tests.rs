@@ -49,6 +49,8 @@ pub(super) struct Peer {
     pub(super) up: Vec<(SessionId, PeerInfo, Outbox)>,
     /// Sessions that were.
     pub(super) down: Vec<(sigmalock_core::PeerId, Parting)>,
+    /// How often it was said that another peer has its identity.
+    pub(super) twins: u32,
 }
 
 impl Peer {
@@ -62,7 +64,7 @@ impl Peer {
             .await
             .unwrap();
         let super::Started { commands, events, me } = started;
-        Self { commands, events, me, up: vec![], down: vec![] }
+        Self { commands, events, me, up: vec![], down: vec![], twins: 0 }
     }
 
     /// Where others can join it.
@@ -82,7 +84,8 @@ impl Peer {
                 self.up.retain(|(other, ..)| other != session);
                 self.down.push((*peer, *parting));
             }
-            Event::Frame { .. } | Event::Twin => {}
+            Event::Twin => self.twins += 1,
+            Event::Frame { .. } => {}
         }
         Some(event)
     }

@@ -173,6 +173,20 @@ async fn a_wrong_proof_or_a_false_name_is_refused() {
 }
 
 #[tokio::test]
+async fn that_there_is_a_twin_is_believed_of_who_belongs_to_the_swarm_only() {
+    let refusal = frame(Kind::Refusal, &(handshake::Code::Twin as u16).to_le_bytes());
+    let mut a = Peer::start(&config(vec![])).await;
+    let (mut stream, ..) = Stranger::new().stream(&a).await;
+    stream.write_all(&refusal).await.unwrap();
+    a.refusal(ms(1_000), "refused us").await;
+    a.idle(ms(100)).await;
+    assert_eq!(a.twins, 0);
+    let (mut stream, _) = Stranger::session(&a).await;
+    stream.write_all(&refusal).await.unwrap();
+    assert!(a.until(ms(1_000), |a| a.twins == 1).await);
+}
+
+#[tokio::test]
 async fn a_stranger_without_the_key_learns_nothing_of_the_swarm() {
     let mut settings = config(vec![]);
     settings.swarm_key = Some(SwarmKey::generate().unwrap());
