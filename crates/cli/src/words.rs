@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sigmalock::report::Mode;
+
 /// A length of time with the two units that matter: `340 µs`, `12.5 ms`, `4.2 s`, `3 min 5 s`, `2 h 7 min`.
 pub(crate) fn time(duration: Duration) -> String {
     let (us, s) = (duration.as_micros(), duration.as_secs());
@@ -25,9 +27,13 @@ pub(crate) fn token(token: u64) -> String {
     if token == 0 { "-".to_owned() } else { token.to_string() }
 }
 
-/// Which of how many permits somebody has, to be added to its name: `, slot 0 of 2`.
-pub(crate) fn slot(permits: u32, slot: Option<u32>) -> String {
-    slot.map_or_else(String::new, |slot| format!(", slot {slot} of {permits}"))
+/// In what company somebody is inside: `, reading`, or `, slot 2 of 0–3`; nothing for one that is alone there.
+pub(crate) fn company(mode: Mode, permits: u32, slot: Option<u32>) -> String {
+    match (mode, slot) {
+        (Mode::Shared, _) => ", reading".to_owned(),
+        (_, Some(slot)) => format!(", slot {slot} of 0–{}", permits.saturating_sub(1)),
+        (_, None) => String::new(),
+    }
 }
 
 /// `1 vote`, `2 votes`.

@@ -38,7 +38,7 @@ pub use start::Started;
 /// What operators get to see: the shapes of the API, as they come from the peer.
 pub mod report {
     pub use sigmalock_api::v1::{
-        BreakResponse, Counter, ForgetResponse, Holder, Lock, LockSummary, Peer, PeerStatus,
+        BreakResponse, Counter, ForgetResponse, Holder, Lock, LockSummary, Mode, Peer, PeerStatus,
         Replica, Waiter,
     };
 }

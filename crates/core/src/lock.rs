@@ -316,7 +316,7 @@ pub enum ForgetRefusal {
     /// They are enough to have gone on without this peer.
     #[error(
         "the named are as many as a majority, and whether they went on without this peer, and were more than \
-         these, cannot be verified here: it takes your word (`unverified`) that they did not"
+         these, cannot be verified here: it takes your word (`--unverified`) that they did not"
     )]
     Unverified,
 }

@@ -60,6 +60,8 @@ pub struct MemberReport {
     pub peer: PeerId,
     /// The view in which it came.
     pub since: u64,
+    /// It has said that it lost its memory: it votes for nobody until it has been removed and added again.
+    pub forgot: bool,
     /// Since when it cannot be reached from here, if so.
     pub silent_for: Option<Span>,
 }

@@ -261,9 +261,10 @@ fn recall(config: &Config) -> Result<Past, StartError> {
     std::fs::create_dir_all(dir).map_err(directory)?;
     let identity = Identity::load_or_create(dir)?;
     let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
+    let keyed = config.swarm_key.is_some();
     let charter = match config.membership {
-        Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
-        Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
+        Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens, keyed),
+        Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens, keyed),
     };
     let (store, memory) = Store::open(dir, &charter, lived)?;
     if let Memory::Lost(why) = &memory {

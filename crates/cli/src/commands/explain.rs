@@ -53,7 +53,7 @@ impl Explain {
 fn explain(lock: &report::Lock, why_not: &str) -> String {
     let mut text = String::new();
     if !why_not.is_empty() {
-        let _ = writeln!(text, "Nobody gets a lock here now: {why_not}.");
+        let _ = writeln!(text, "This peer cannot grant locks now: {why_not}.");
     }
     holder(lock, &mut text);
     others(lock, &mut text);
@@ -103,7 +103,7 @@ fn others(lock: &report::Lock, text: &mut String) {
     let with = |other| format!("{}, with token {}", who(other), words::token(other.token));
     let others: Vec<String> = lock.holders.iter().skip(1).map(with).collect();
     if !others.is_empty() {
-        let _ = writeln!(text, "It is shared; inside, too: {}.", others.join("; "));
+        let _ = writeln!(text, "Inside, too: {}.", others.join("; "));
     }
 }
 
@@ -128,10 +128,15 @@ fn queue(lock: &report::Lock, text: &mut String) {
             writeln!(text, "Nobody is in its queue, as far as those know that answer.")
         }
         0 => writeln!(text, "Nobody waits for it."),
-        1 => writeln!(text, "One peer waits for it:"),
-        _ => writeln!(text, "{waiting} peers wait for it, next first:"),
+        1 => writeln!(text, "One request waits for it:"),
+        _ => writeln!(text, "{waiting} requests wait for it, of these peers, next first:"),
     };
-    for (place, waiter) in lock.waiters.iter().enumerate() {
+    // What a peer says of its users is the same for all of its requests.
+    let is_first = |(place, waiter): &(usize, &report::Waiter)| {
+        !lock.waiters[..*place].iter().any(|other| other.peer == waiter.peer)
+    };
+    let peers = lock.waiters.iter().enumerate().filter(is_first).map(|(_, waiter)| waiter);
+    for (place, waiter) in peers.enumerate() {
         let users = match waiter.labels.as_slice() {
             [] => waiter.request.clone(),
             labels => labels.join(", then "),
@@ -241,11 +246,8 @@ mod tests {
         held.holder = Some(holder(0));
         held.holders = vec![holder(0), holder(1)];
         let words = explain(&held, "");
-        assert!(words.starts_with("/x is held by run make at p0, slot 0 of 3 for "), "{words}");
-        assert!(
-            words
-                .contains("It is shared; inside, too: run make at p1, slot 1 of 3, with token 10.")
-        );
+        assert!(words.starts_with("/x is held by run make at p0, slot 0 of 0–2 for "), "{words}");
+        assert!(words.contains("Inside, too: run make at p1, slot 1 of 0–2, with token 10."));
         assert!(words.contains("1 permit is left, for whoever says --permits 3."), "{words}");
         held.holders.push(holder(2));
         assert!(explain(&held, "").contains("No permit is left."));
@@ -274,7 +276,7 @@ mod tests {
     #[test]
     fn a_peer_that_cannot_grant_says_so_first() {
         let words = explain(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
-        let first = "Nobody gets a lock here now: this peer is leaving the swarm.\n";
+        let first = "This peer cannot grant locks now: this peer is leaving the swarm.\n";
         assert!(words.starts_with(first), "{words}");
     }
 }

@@ -75,10 +75,10 @@ pub(crate) fn token(lock: &report::Lock) -> String {
 
 /// A holder as people know it: its label, if its peer told it; with a permit, which.
 pub(crate) fn who(holder: &report::Holder) -> String {
-    let slot = words::slot(holder.permits, holder.slot);
+    let company = words::company(holder.mode(), holder.permits, holder.slot);
     match holder.label.as_str() {
-        "" => format!("a user of {}{slot}", holder.peer),
-        label => format!("{label} at {}{slot}", holder.peer),
+        "" => format!("a user of {}{company}", holder.peer),
+        label => format!("{label} at {}{company}", holder.peer),
     }
 }
 

@@ -60,7 +60,7 @@ fn print_table(locks: &[LockSummary]) -> anyhow::Result<()> {
             (true, "") => lock.peer.clone(),
             (true, label) => format!("{label} at {}", lock.peer),
         };
-        let who = format!("{who}{}", words::slot(lock.permits, lock.slot));
+        let who = format!("{who}{}", words::company(lock.mode(), lock.permits, lock.slot));
         let who = match lock.holders {
             0 | 1 => who,
             holders => format!("{who} and {} more", holders - 1),

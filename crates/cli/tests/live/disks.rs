@@ -119,6 +119,8 @@ async fn a_majority_whose_disks_were_damaged_lets_nobody_in_until_an_operator_he
     for peer in &fleet.peers[1..] {
         says_that_it_lost_its_memory(peer, JOURNAL);
     }
+    let status = said(&fleet.peers[0].ask(&["status"]));
+    assert!(status.contains("reaches 1 of 3 members of the swarm that remember"), "{status}");
     assert!(enter(&fleet.peers[0], "/disks/two", Duration::from_secs(3), &witness).await.is_none());
 
     // What the operator does: stops them, and has the one that remembers go on without them.

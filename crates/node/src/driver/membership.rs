@@ -52,6 +52,13 @@ fn advice(view: &ViewReport) -> Vec<String> {
     two.into_iter().chain(strangers).chain(outdated(view)).collect()
 }
 
+/// Members that lost their memory.
+fn forgetful(view: &ViewReport) -> Option<String> {
+    let forgetful = view.members.iter().filter(|member| member.forgot).map(|member| member.peer);
+    let forgetful: Vec<PeerId> = forgetful.collect();
+    (!forgetful.is_empty()).then(|| named(&forgetful))
+}
+
 fn outdated(view: &ViewReport) -> Option<String> {
     (!view.outdated.is_empty()).then(|| {
         let outdated = named(&view.outdated);
@@ -246,10 +253,17 @@ impl<P: Driven> Driver<P> {
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in \
                  {for_at_most}"
             )),
-            Standing::Minority { up, needed } => Some(format!(
-                "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
-                 {needed}; if the others are gone for good, see `sigmalock forget --help`"
-            )),
+            Standing::Minority { up, needed } => Some(match forgetful(view) {
+                Some(forgetful) => format!(
+                    "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
+                     itself included, and it takes {needed}; of those who do not ({forgetful}) see \
+                     `sigmalock forget --help`: stop them first"
+                ),
+                None => format!(
+                    "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
+                     {needed}; if the others are gone for good, see `sigmalock forget --help`"
+                ),
+            }),
         }
     }
 

@@ -7,7 +7,7 @@ use sigmalock_protocols::parts::Quorum;
 use crate::config::Membership;
 
 /// The version of what is in the directory.
-pub(super) const FORMAT: u16 = 4;
+pub(super) const FORMAT: u16 = 5;
 
 /// Why a directory of that version cannot be used.
 pub(super) fn other_format(format: u16) -> String {
@@ -24,22 +24,27 @@ pub(crate) struct Charter {
     pub(crate) m: u64,
     pub(crate) lease_max: Span,
     pub(crate) tokens_per_grant: u64,
+    /// Whether its swarm has a key.
+    pub(crate) keyed: bool,
 }
 
 impl Charter {
     /// With open membership.
     pub(crate) fn open(
-        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
+        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64, keyed: bool,
     ) -> Self {
         let (n, m) = (quorum.n() as u64, quorum.m() as u64);
         let membership = Membership::Open.to_string();
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant }
+        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed }
     }
 
     /// With agreed membership, where the view says how many vote.
-    pub(crate) fn agreed(peer: PeerId, lease_max: Span, tokens_per_grant: u64) -> Self {
+    pub(crate) fn agreed(
+        peer: PeerId, lease_max: Span, tokens_per_grant: u64, keyed: bool,
+    ) -> Self {
         let membership = Membership::Agreed.to_string();
-        Self { format: FORMAT, peer, membership, n: 0, m: 0, lease_max, tokens_per_grant }
+        let (n, m) = (0, 0);
+        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed }
     }
 
     /// Why a directory with this charter cannot be used under that one.
@@ -54,6 +59,14 @@ impl Charter {
                  swarm cannot be moved from one to the other: say --membership {has}, or give this \
                  peer another directory"
             ))
+        } else if self.keyed && !wanted.keyed {
+            Some("it belongs to a swarm with a key: say --swarm-key, or give this peer another directory".into())
+        } else if wanted.keyed && !self.keyed {
+            Some(
+                "it belongs to a swarm without a key, such as the one that `run` makes for this machine alone, and \
+                 this peer is to run with one: move it away, or give this peer another directory"
+                    .into(),
+            )
         } else if (self.n, self.m) != (wanted.n, wanted.m) {
             let show = |c: &Self| format!("{} of {}", c.m, c.n);
             differ("a quorum of", &show(self), &show(wanted))

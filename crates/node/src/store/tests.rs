@@ -11,8 +11,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+#[test]
+fn a_directory_belongs_to_a_swarm_with_a_key_or_to_one_without() {
+    let of = |keyed| Charter::agreed(PeerId(1), Span::from_secs(15), 8, keyed);
+    let objection = |has, wanted| of(has).objection(&of(wanted)).unwrap_or_default();
+    assert_eq!((objection(true, true), objection(false, false)), (String::new(), String::new()));
+    assert!(objection(false, true).contains("without a key, such as the one that `run` makes"));
+    assert!(objection(true, false).contains("say --swarm-key"));
+}
+
 fn charter(m: u16) -> Charter {
-    Charter::open(PeerId(1), Quorum::new(9, m).unwrap(), Span::from_secs(15), 8)
+    Charter::open(PeerId(1), Quorum::new(9, m).unwrap(), Span::from_secs(15), 8, false)
 }
 
 fn batch(records: &[(u32, Option<&str>)]) -> Batch {

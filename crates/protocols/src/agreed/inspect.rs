@@ -30,6 +30,7 @@ impl Inspect for Agreed {
         let member = |peer: PeerId| MemberReport {
             peer,
             since: roster.and_then(|roster| roster.since(peer)).map_or(0, views::count),
+            forgot: self.views.has_forgotten(peer),
             silent_for: self.views.silent_since(peer).map(|since| now.since(since)),
         };
         let members: Vec<_> = roster.into_iter().flat_map(Roster::members).map(member).collect();
@@ -62,7 +63,8 @@ impl Agreed {
             (views::Standing::Outside, None) => return Standing::Outside,
             (views::Standing::Lost, _) | (_, Some(views::Loss::Gone)) => return Standing::Lost,
         }
-        let up = members.iter().filter(|member| member.silent_for.is_none()).count();
+        let votes = |member: &&MemberReport| member.silent_for.is_none() && !member.forgot;
+        let up = members.iter().filter(votes).count();
         let needed = members.len() / 2 + 1;
         if up < needed || self.views.counts_until(now) <= now {
             Standing::Minority { up: up as u16, needed: needed as u16 }

@@ -124,8 +124,11 @@ pub enum Message {
         /// Which.
         start: Start,
     },
-    /// I came back with an old disk, and have lost what I promised since.
-    Outdated,
+    /// I have lost what I promised.
+    Forgot {
+        /// My disk is not the newest that I had, or not the only one.
+        old_disk: bool,
+    },
     /// I am in no swarm, and one of so many that begin together.
     Blank {
         /// How many.
@@ -174,7 +177,7 @@ impl sigmalock_core::Message for Message {
             Self::Began { .. } => "BEGAN",
             Self::Remembered { .. } => "REMEMBERED",
             Self::Vouched { .. } => "VOUCHED",
-            Self::Outdated => "OUTDATED",
+            Self::Forgot { .. } => "FORGOT",
             Self::Blank { .. } => "BLANK",
             Self::Pledge { .. } => "PLEDGE",
             Self::Pledged { .. } => "PLEDGED",
@@ -193,7 +196,7 @@ impl sigmalock_core::Message for Message {
             Self::Known { .. } => 22,
             Self::Began { after, .. } => 17 + if after.is_some() { 8 } else { 0 },
             Self::Remembered { .. } => 21,
-            Self::Outdated => 0,
+            Self::Forgot { .. } => 1,
             Self::Confirmed { .. } => 16,
             Self::Blank { .. } | Self::Pledge { .. } => 10,
             Self::Pledged { .. } | Self::Declined { .. } | Self::Vouched { .. } => 8,
@@ -224,7 +227,8 @@ impl fmt::Display for Message {
             | Self::Vouched { start } => {
                 write!(f, " {:016x}", start.0)
             }
-            Self::Outdated => Ok(()),
+            Self::Forgot { old_disk: true } => f.write_str(", by an old disk"),
+            Self::Forgot { old_disk: false } => Ok(()),
             Self::Blank { expects, .. } => write!(f, ", one of {expects}"),
             Self::Pledge { origin, .. } | Self::Pledged { origin } | Self::Declined { origin } => {
                 write!(f, " {origin:016x}")

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A start that is not on this disk, or more records than are on it, mean that this disk is not the newest: the peer
-//! takes itself for one that lost its memory, and says so to all (OUTDATED). Until somebody has vouched for it, and nobody that it
-//! reaches has yet to say anything, a member that came back promises nothing.
+//! takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has vouched
+//! for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
 //!
 //! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
 //! heard it since; and two copies of a running peer that are never seen by the same member.
@@ -39,8 +39,8 @@ const PATIENCE: u64 = 4;
 /// former self, once for a wish of its former self that came late. Beyond that there is another one alive.
 const QUARRELS_MAX: u8 = 2;
 
-/// So many peers with old disks are remembered; of more nothing is said.
-const OUTDATED_MAX: usize = 64;
+/// So many peers that lost their memory are remembered; of more nothing is said.
+const FORGETFUL_MAX: usize = 64;
 
 /// The number of a start, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,8 +67,8 @@ pub(super) struct Vouching {
     returned_at: Option<LocalTime>,
     /// Whom it has asked to be removed in its name, in this life.
     quarrels: BTreeSet<Badge>,
-    /// Those who said that their disks are old ones, and have not been members anew since.
-    outdated: BTreeSet<PeerId>,
+    /// Those who said that they lost their memory, and have not been members anew since; whether by an old disk.
+    forgetful: BTreeMap<PeerId, bool>,
 }
 
 impl Vouching {
@@ -146,6 +146,7 @@ impl Views {
         if self.roster.as_ref().and_then(|roster| roster.badge(from)) != Some(badge) {
             return;
         }
+        self.vouching.forgetful.remove(&from);
         let known = self.acquaintances.get(&from).filter(|known| known.badge == badge).copied();
         match known {
             Some(known) if known.start != start && after != Some(known.start) => {
@@ -206,19 +207,26 @@ impl Views {
 
     /// Peers that came back with an old disk, as they said themselves, and have not been members anew since.
     pub fn outdated(&self) -> impl Iterator<Item = PeerId> {
-        self.vouching.outdated.iter().copied()
+        let forgetful = self.vouching.forgetful.iter();
+        forgetful.filter(|(_, old_disk)| **old_disk).map(|(peer, _)| *peer)
     }
 
-    /// Tells a peer that this one has an old disk, if so.
+    /// Whether a peer has said that it lost its memory, and has not been a member anew since.
+    #[must_use]
+    pub fn has_forgotten(&self, peer: PeerId) -> bool {
+        self.vouching.forgetful.contains_key(&peer)
+    }
+
+    /// Tells a peer that this one has lost its memory, if so.
     pub(super) fn warn(&self, cx: Cx<'_, '_>, peer: PeerId) {
-        if self.forgot == Some(Loss::OldDisk) {
-            cx.send(peer, Message::Outdated);
+        if let Some(loss) = self.forgot {
+            cx.send(peer, Message::Forgot { old_disk: loss == Loss::OldDisk });
         }
     }
 
-    pub(super) fn on_outdated(&mut self, from: PeerId) {
-        if self.vouching.outdated.len() < OUTDATED_MAX {
-            self.vouching.outdated.insert(from);
+    pub(super) fn on_forgot(&mut self, from: PeerId, old_disk: bool) {
+        if self.vouching.forgetful.len() < FORGETFUL_MAX {
+            self.vouching.forgetful.insert(from, old_disk);
         }
     }
 
@@ -234,7 +242,7 @@ impl Views {
         let Some(roster) = &self.roster else { return };
         self.acquaintances.retain(|peer, known| roster.badge(*peer) == Some(known.badge));
         self.vouching.by.retain(|peer| roster.contains(*peer));
-        self.vouching.outdated.retain(|peer| !roster.is_newcomer(*peer));
+        self.vouching.forgetful.retain(|peer, _| !roster.is_newcomer(*peer));
         if self.standing() == Standing::Member {
             self.vouching.quarrels.clear();
         } else {
