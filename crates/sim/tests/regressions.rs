@@ -4,7 +4,7 @@ use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
 
-const SEEDS: [(Membership, (u16, u16), u64, &str); 10] = [
+const SEEDS: [(Membership, (u16, u16), u64, &str); 16] = [
     (
         Membership::Fixed,
         (3, 2),
@@ -43,6 +43,12 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 10] = [
     (Membership::Agreed, (1, 1), 98_291, ANSWERED_LATE),
     (Membership::Agreed, (1, 1), 128_201, ANSWERED_LATE),
     (Membership::Agreed, (1, 1), 139_209, ANSWERED_LATE),
+    (Membership::Agreed, (1, 1), 72_142, OUTRUN),
+    (Membership::Agreed, (1, 1), 152_569, OUTRUN),
+    (Membership::Agreed, (1, 1), 166_205, OUTRUN),
+    (Membership::Agreed, (1, 1), 167_072, OUTRUN),
+    (Membership::Agreed, (1, 1), 193_271, OUTRUN),
+    (Membership::Agreed, (1, 1), 197_810, OUTRUN),
     (
         Membership::Agreed,
         (1, 1),
@@ -53,6 +59,9 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 10] = [
 
 const ANSWERED_LATE: &str = "a newcomer that was answered only after it had waited for a lease and voted took \
                              on a second owner of its vote";
+
+const OUTRUN: &str = "a copy of a running peer's disk was put back, and wrote as much as the others had heard of before \
+                      they were asked";
 
 /// Those of them in which clocks are as wrong as they may be.
 const EXTREME: [u64; 1] = [3_617];

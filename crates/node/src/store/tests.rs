@@ -185,11 +185,11 @@ async fn a_directory_of_another_version_is_refused() {
     let header = Header::from_bytes(&journal).unwrap();
     let newer = Header { format: header.format + 1, ..header }.to_bytes();
     std::fs::write(&path, newer).unwrap();
-    assert!(refused().contains("format 5, and this peer is to run with 4"), "{}", refused());
+    assert!(refused().contains("format 6, and this peer is to run with 5"), "{}", refused());
     // Whatever its database looks like.
     let database = std::fs::read(folder.0.join(DATABASE)).unwrap();
     std::fs::write(folder.0.join(DATABASE), "of the next version").unwrap();
-    assert!(refused().contains("format 5"), "{}", refused());
+    assert!(refused().contains("format 6"), "{}", refused());
     std::fs::write(folder.0.join(DATABASE), database).unwrap();
     std::fs::write(&path, journal).unwrap();
     assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
@@ -213,7 +213,7 @@ fn a_directory_of_a_version_without_seals_is_refused() {
     drop(database);
     std::fs::write(folder.0.join(JOURNAL), vec![0; 2 << 20]).unwrap();
     let refused = Store::open(&folder.0, &charter(6), true).unwrap_err().to_string();
-    assert!(refused.contains("format 3, and this peer is to run with 4"), "{refused}");
+    assert!(refused.contains("format 3, and this peer is to run with 5"), "{refused}");
 }
 
 /// Up to where a journal has entries.

@@ -244,7 +244,7 @@ impl Agreed {
                         view,
                         settled: false,
                         sent: LocalTime::MIN,
-                        writes: 0,
+                        writes: None,
                     };
                     self.pass_views(cx, Input::Receive { from, message });
                 }
@@ -288,7 +288,8 @@ impl Agreed {
             self.follow_view(cx);
         }
         let vouched_for = self.views.is_vouched_for();
-        if vouched_for && !core::mem::replace(&mut self.vouched_for, vouched_for) {
+        let was = core::mem::replace(&mut self.vouched_for, vouched_for);
+        if vouched_for && !was {
             self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
         }
         if late {

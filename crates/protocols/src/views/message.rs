@@ -98,8 +98,8 @@ pub enum Message {
         settled: bool,
         /// My clock; the answer echoes it.
         sent: LocalTime,
-        /// How many records I have written to my disk.
-        writes: u64,
+        /// In which life, and how many records I have written to my disk.
+        writes: Option<(Start, u64)>,
     },
     /// I, a member, have begun a life.
     Began {
@@ -193,7 +193,7 @@ impl sigmalock_core::Message for Message {
             Self::Accept { .. } => 41,
             Self::Refused { .. } => 48,
             Self::Learn(roster) => 28 + 24 * roster.members().len(),
-            Self::Known { .. } => 22,
+            Self::Known { .. } => 30,
             Self::Began { after, .. } => 17 + if after.is_some() { 8 } else { 0 },
             Self::Remembered { .. } => 21,
             Self::Forgot { .. } => 1,

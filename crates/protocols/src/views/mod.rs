@@ -63,7 +63,7 @@ pub use mutant::Mutant;
 use rescue::Rescue;
 pub use roster::{Badge, Change, Roster, count};
 use strangers::Strangers;
-pub use vouching::{Acquaintance, STARTS_MAX, Start};
+pub use vouching::{Acquaintance, Life, STARTS_MAX, Start};
 use vouching::{Acquaintances, Starts, Vouching};
 use wishes::Wishes;
 
@@ -154,7 +154,7 @@ pub struct Saved {
     /// The swarm that it is to be a founder of.
     pub pledge: Option<Pledge>,
     /// The starts that led to this disk.
-    pub starts: Vec<Start>,
+    pub starts: Vec<Life>,
     /// What it remembers of other members.
     pub acquaintances: BTreeMap<PeerId, Acquaintance>,
 }
@@ -404,7 +404,9 @@ impl Views {
         match message {
             Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
             Message::Known { view, settled, sent, writes } => {
-                self.note_writes(from, writes);
+                writes
+                    .into_iter()
+                    .for_each(|(start, writes)| self.note_writes(from, start, writes));
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
             }
@@ -486,6 +488,7 @@ impl Views {
         self.save(cx);
         self.proposes_at = LocalTime::NEVER;
         cx.cancel_timer(Timer::Propose);
+        self.join_in(cx, was_member);
         self.consider(cx);
     }
 

@@ -33,7 +33,8 @@ impl Views {
     fn known(&self, cx: &Context<'_, Self>) -> Message {
         let view = self.number();
         let settled = self.settled && self.is_newcomer(view);
-        Message::Known { view, settled, sent: cx.now(), writes: cx.written() }
+        let writes = self.start().map(|start| (start, cx.written()));
+        Message::Known { view, settled, sent: cx.now(), writes }
     }
 
     /// A newer view, perhaps; whoever told of it learns that this peer knows it now.

@@ -13,7 +13,8 @@
 //!    │ ◄──────────────────────────── VOUCHED    │
 //! ```
 //!
-//! A start that is not on this disk, or more records than are on it, mean that this disk is not the newest: the peer
+//! A start that is not on this disk, or more records than it had when the next one began, mean that this disk is not
+//! the newest: the peer
 //! takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has vouched
 //! for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
 //!
@@ -30,11 +31,14 @@ use super::mutant::Mutant;
 use super::roster::Badge;
 use super::{Cx, Loss, Note, Standing, Views};
 
-/// A disk remembers so many of its starts. A member that knows an earlier one only takes the disk for an old one, which
-/// costs a removal.
+/// A disk remembers so many of its starts, first of all those that somebody vouched for. A member that knows another one
+/// only takes the disk for an old one, which costs a removal.
 pub const STARTS_MAX: usize = 64;
-/// So many round trips do members have to say what they remember, if one of them has.
-const PATIENCE: u64 = 4;
+/// So many round trips do members have to show up, before one is believed of whom not all have vouched.
+const PRESENCE: u64 = 2;
+/// So many do those have that showed up to say what they remember, if one of them has: longer than it takes them to
+/// tell two peers with one identity from one that was restarted.
+const PATIENCE: u64 = 16;
 /// So often in one life does a peer that was never in ask that whoever is in under its name be removed: once for its
 /// former self, once for a wish of its former self that came late. Beyond that there is another one alive.
 const QUARRELS_MAX: u8 = 2;
@@ -46,6 +50,17 @@ const FORGETFUL_MAX: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Start(pub u64);
+
+/// A start that led to this disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Life {
+    start: Start,
+    /// How many records the disk had when it began.
+    records: u64,
+    /// Whether another member is known to know of it.
+    vouched: bool,
+}
 
 /// What a member remembers of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,9 +76,13 @@ pub struct Acquaintance {
 /// What this peer knows of itself, and who believes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Vouching {
-    /// Members that know of this start.
+    /// Members that know of this start,
     by: BTreeSet<PeerId>,
-    /// It came back as a member at this time, and nobody has vouched for its disk yet.
+    /// those of them that said so since this peer last met them,
+    met: BTreeSet<PeerId>,
+    /// and all that were there in this life.
+    seen: BTreeSet<PeerId>,
+    /// It came back with its disk, and is a member since this time, or may yet be; nobody has vouched for that disk.
     returned_at: Option<LocalTime>,
     /// Whom it has asked to be removed in its name, in this life.
     quarrels: BTreeSet<Badge>,
@@ -72,9 +91,16 @@ pub(super) struct Vouching {
 }
 
 impl Vouching {
+    /// A peer is there.
+    pub(super) fn meet(&mut self, peer: PeerId) {
+        if self.returned_at.is_some() {
+            self.seen.insert(peer);
+        }
+    }
+
     /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
     pub(super) fn part(&mut self, peer: PeerId) {
-        self.by.remove(&peer);
+        self.met.remove(&peer);
     }
 }
 
@@ -86,24 +112,45 @@ impl Views {
         }
         self.draw_start(cx);
         self.save(cx);
-        let alone = self.roster.as_ref().is_none_or(|roster| roster.members().len() == 1);
-        let returns = self.standing() == Standing::Member && !alone;
-        if returns && !self.config.breaks(Mutant::VotesUnvouched) {
+        if !self.config.breaks(Mutant::VotesUnvouched) {
             self.vouching.returned_at = Some(cx.now());
         }
     }
 
     /// Numbers this start, before anybody hears of it.
     pub(super) fn draw_start(&mut self, cx: Cx<'_, '_>) {
-        let excess = (self.starts.len() + 1).saturating_sub(STARTS_MAX);
-        self.starts.drain(..excess);
-        self.starts.push(Start(cx.random()));
+        if self.starts.len() >= STARTS_MAX {
+            let least = self.starts.iter().position(|life| !life.vouched).unwrap_or(0);
+            let dropped = self.starts.remove(least);
+            // What came before it had no more records than it.
+            if let Some(next) = self.starts.get_mut(least) {
+                next.records = dropped.records;
+            }
+        }
+        let start = Start(cx.random());
+        self.starts.push(Life { start, records: cx.written(), vouched: false });
     }
 
-    /// Whether somebody has vouched for the disk of this peer, or need not.
+    /// The number of this life.
+    pub(super) fn start(&self) -> Option<Start> {
+        self.starts.last().map(|life| life.start)
+    }
+
+    /// Whether somebody has vouched for the disk of this peer, or need not: there is nobody else.
     #[must_use]
-    pub const fn is_vouched_for(&self) -> bool {
-        self.vouching.returned_at.is_none()
+    pub fn is_vouched_for(&self) -> bool {
+        let alone = || self.roster.as_ref().is_some_and(|roster| roster.members().len() == 1);
+        self.vouching.returned_at.is_none() || alone()
+    }
+
+    /// This peer is in a new view, and may not have been in the last.
+    pub(super) fn join_in(&mut self, cx: Cx<'_, '_>, was_member: bool) {
+        if !was_member && self.vouching.returned_at.is_some() {
+            self.vouching.returned_at = Some(cx.now());
+        }
+        if !self.is_vouched_for() {
+            self.introduce(cx);
+        }
     }
 
     /// Tells those who do not know of this start that it is there, and sees whether enough do.
@@ -114,9 +161,9 @@ impl Views {
 
     /// Tells another member of this start, unless it knows.
     pub(super) fn introduce_to(&self, cx: Cx<'_, '_>, peer: PeerId) {
-        let (Some(start), Some(badge)) = (self.starts.last().copied(), self.badge) else { return };
+        let (Some(start), Some(badge)) = (self.start(), self.badge) else { return };
         let member = self.standing() == Standing::Member && self.is_in(peer);
-        if member && !self.vouching.by.contains(&peer) {
+        if member && !self.vouching.met.contains(&peer) {
             cx.send(peer, Message::Began { badge, start, after: None });
         }
     }
@@ -126,16 +173,22 @@ impl Views {
         self.vouching.returned_at = None;
     }
 
-    /// If one has vouched, and nobody who can be reached has yet to say something, that will do.
+    /// If all have vouched, or all who were there since, or one and the others had time enough, that will do.
     fn believe(&mut self, now: LocalTime) {
         let Some(at) = self.vouching.returned_at else { return };
-        let Some(roster) = &self.roster else { return };
-        let by = &self.vouching.by;
-        let others = roster.members().filter(|peer| *peer != self.me && self.up.contains(peer));
-        let all = others.into_iter().all(|peer| by.contains(&peer));
-        let waited = now.since(at) >= self.config.round_trip_worst * PATIENCE;
-        if (!by.is_empty() && (all || waited)) || roster.members().len() == 1 {
+        let Some(roster) = self.roster.as_ref().filter(|_| self.standing() == Standing::Member)
+        else {
+            return;
+        };
+        let Vouching { by, seen, .. } = &self.vouching;
+        let others = || roster.members().filter(|peer| *peer != self.me);
+        let all = others().all(|peer| by.contains(&peer));
+        let all_seen = others().all(|peer| by.contains(&peer) || !seen.contains(&peer));
+        let waited = |trips: u64| now.since(at) >= self.config.round_trip_worst * trips;
+        let enough = all || (all_seen && waited(PRESENCE)) || waited(PATIENCE);
+        if !by.is_empty() && enough {
             self.vouching.returned_at = None;
+            self.vouching.seen.clear();
         }
     }
 
@@ -172,25 +225,37 @@ impl Views {
             return;
         }
         let counts = !self.config.breaks(Mutant::IgnoresWrites);
-        let known = self.starts.contains(&start) && (!counts || writes <= cx.written());
+        let mut later = self.starts.iter().skip_while(|life| life.start != start);
+        let known = later.next().is_some() && {
+            // As many as there were when that life had ended.
+            let records = later.next().map_or_else(|| cx.written(), |next| next.records);
+            !counts || writes <= records
+        };
         if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {
             return self.disown(cx);
         }
-        if let Some(mine) = self.starts.last().copied() {
+        if let Some(mine) = self.start() {
             cx.send(from, Message::Began { badge, start: mine, after: Some(start) });
         }
     }
 
     pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
-        if self.starts.last() == Some(&start) && self.is_in(from) {
+        if self.start() == Some(start) && self.is_in(from) {
             self.vouching.by.insert(from);
+            self.vouching.met.insert(from);
+            if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
+                life.vouched = true;
+                self.save(cx);
+            }
             self.believe(cx.now());
         }
     }
 
     /// A member says how many records it has written.
-    pub(super) fn note_writes(&mut self, from: PeerId, writes: u64) {
-        if let Some(known) = self.acquaintances.get_mut(&from) {
+    pub(super) fn note_writes(&mut self, from: PeerId, start: Start, writes: u64) {
+        let known = self.acquaintances.get_mut(&from);
+        // What is written in a life that this peer does not know of yet says nothing of the one that it knows.
+        if let Some(known) = known.filter(|known| known.start == start) {
             known.writes = known.writes.max(writes);
         }
     }
@@ -242,10 +307,13 @@ impl Views {
         let Some(roster) = &self.roster else { return };
         self.acquaintances.retain(|peer, known| roster.badge(*peer) == Some(known.badge));
         self.vouching.by.retain(|peer| roster.contains(*peer));
+        self.vouching.met.retain(|peer| roster.contains(*peer));
         self.vouching.forgetful.retain(|peer, _| !roster.is_newcomer(*peer));
         if self.standing() == Standing::Member {
             self.vouching.quarrels.clear();
-        } else {
+        }
+        // What was promised as that member does not matter any more.
+        if self.badge.is_none() {
             self.vouching.returned_at = None;
         }
     }
@@ -254,7 +322,7 @@ impl Views {
 /// What it remembers of the others.
 pub(super) type Acquaintances = BTreeMap<PeerId, Acquaintance>;
 /// The starts that led to this disk, the last one this life's.
-pub(super) type Starts = Vec<Start>;
+pub(super) type Starts = Vec<Life>;
 
 #[cfg(test)]
 mod tests {

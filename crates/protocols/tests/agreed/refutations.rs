@@ -8,6 +8,8 @@ use sigmalock_core::{
 };
 use sigmalock_protocols::agreed::{Agreed, Durable, DurableKey, Mutant};
 
+use sigmalock_protocols::views::STARTS_MAX;
+
 use crate::town::{ALICE, BOB, Packet, Town};
 
 type Disk = BTreeMap<DurableKey, Durable>;
@@ -285,4 +287,65 @@ fn who_is_told_that_its_disk_is_not_the_only_one_lets_nobody_in() {
     town.pass(Span::from_secs(60), |_| true);
     assert!(town.is_inside(ALICE));
     assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
+}
+
+/// The same with a disk of before the peer was a member: it knows of no promise that it could have forgotten.
+#[test]
+fn a_disk_of_before_it_was_a_member_lets_nobody_in() {
+    let mut town = Town::of(2, None);
+    town.start(2, Birth::First);
+    town.pass(Span::from_millis(10), |packet| packet.to == 2 || packet.from != 2);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.pass(Span::from_secs(20), |_| true);
+    assert_eq!(town.view(2).1, [0, 1, 2]);
+    let unheard = |packet: &Packet| {
+        let pair = (packet.from, packet.to);
+        [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
+    };
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.written.insert(2, written);
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+/// A disk that was put back is started again and again, where nobody hears it: so it comes to have as many records as
+/// the others have heard of.
+#[test]
+fn a_disk_that_is_put_back_does_not_outrun_what_the_others_remember() {
+    let mut town = Town::of(3, None);
+    let (mut backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(3), |_| true);
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.written.insert(2, written);
+    for _ in 0..STARTS_MAX * 2 {
+        town.start(2, recovered(&backup));
+        town.packets.retain(|packet| packet.from != 2 && packet.to != 2);
+        backup = town.stop(2);
+    }
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::OldDisk);
+}
+
+/// A sound disk that was started again and again, where nobody heard it, is the newest all the same.
+#[test]
+fn starts_that_nobody_heard_of_are_forgotten_first() {
+    let mut town = Town::of(3, None);
+    let mut disk = town.stop(2);
+    for _ in 0..STARTS_MAX * 2 {
+        town.start(2, recovered(&disk));
+        town.packets.retain(|packet| packet.from != 2 && packet.to != 2);
+        disk = town.stop(2);
+    }
+    town.start(2, recovered(&disk));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
 }

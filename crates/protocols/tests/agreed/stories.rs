@@ -128,7 +128,7 @@ fn who_was_replaced_and_comes_back_with_its_old_disk_is_new() {
     assert_eq!(town.view(2).0, 3);
     town.pass(Span::from_secs(40), |_| true);
     assert_eq!((town.view(2).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
-    let around = Around(town.now);
+    let around = Around(town.now, 0);
     let replicas = town.places[&2].agreed.replicas(&around, town.now, &name());
     let owner = replicas[0].owners.first().map(|owner| owner.request.client);
     assert_eq!(owner, Some(PeerId(BOB)));
@@ -215,7 +215,7 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
     town.pass(Span::from_secs(15), |packet| !unheard(packet));
     assert_eq!(town.standing(2), Standing::Voting);
     let owners = |town: &Town| {
-        let replicas = town.places[&2].agreed.replicas(&Around(town.now), town.now, &name());
+        let replicas = town.places[&2].agreed.replicas(&Around(town.now, 0), town.now, &name());
         let owners = replicas.iter().flat_map(|replica| &replica.owners);
         owners.map(|owner| owner.request.client.0).collect::<Vec<_>>()
     };

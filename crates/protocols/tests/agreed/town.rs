@@ -41,6 +41,8 @@ pub(crate) struct Town {
     pub(crate) now: LocalTime,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) lives: u64,
+    /// How many records each disk has had.
+    pub(crate) written: BTreeMap<u64, u64>,
     /// Of a peer and what it wants done: after how many of its effects it stops, if it does.
     pub(crate) tear: Option<Tear>,
     /// The disk of who was torn.
@@ -54,7 +56,8 @@ thread_local! {
     static DRAWN: Cell<u64> = const { Cell::new(7) };
 }
 
-pub(crate) struct Around(pub(crate) LocalTime);
+/// The time, and how much a peer has written.
+pub(crate) struct Around(pub(crate) LocalTime, pub(crate) u64);
 
 impl Surroundings for Around {
     fn wall(&self) -> WallTime {
@@ -62,6 +65,9 @@ impl Surroundings for Around {
     }
     fn random(&mut self) -> u64 {
         DRAWN.with(|drawn| drawn.replace(drawn.get() + 1))
+    }
+    fn written(&self) -> u64 {
+        self.1
     }
     fn next_hop(&self, _: &Key) -> Option<PeerId> {
         None
@@ -87,7 +93,8 @@ impl Town {
     /// A swarm of so many, with Alice and Bob.
     pub(crate) fn of(members: u64, mutant: Option<Mutant>) -> Self {
         let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
-        let mut town = Self { places, packets, now, mutant, lives: 0, tear: None, torn: None };
+        let (written, tear, torn) = (BTreeMap::new(), None, None);
+        let mut town = Self { places, packets, now, mutant, lives: 0, written, tear, torn };
         for peer in (0..members).chain([ALICE, BOB]) {
             town.start(peer, Birth::First);
         }
@@ -134,11 +141,13 @@ impl Town {
     pub(crate) fn give(&mut self, peer: u64, input: Input<Agreed>) {
         let Some(place) = self.places.get_mut(&peer) else { return };
         let mut effects = Vec::new();
-        let mut around = Around(self.now);
+        let written = self.written.entry(peer).or_default();
+        let mut around = Around(self.now, *written);
         place.agreed.handle(&mut Context::new(self.now, &mut around, &mut effects), input);
         let torn = self.tear.as_ref().and_then(|tear| tear(peer, &effects));
         let done = torn.unwrap_or(effects.len());
         for effect in effects.into_iter().take(done) {
+            *written += u64::from(matches!(effect, Effect::Persist { .. }));
             match effect {
                 Effect::Send { to, message } => {
                     self.packets.push(Packet { from: peer, to: to.0, message });
