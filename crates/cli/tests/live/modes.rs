@@ -300,7 +300,7 @@ async fn a_name_is_one_thing_at_a_time_and_people_see_which() {
         for inside in [&first, &second] {
             assert!(words.contains(&format!("token {}", inside.token)), "{words}");
             let slot = inside.slot.expect("it has one");
-            assert!(words.contains(&format!("slot {slot} of 2")), "{words}");
+            assert!(words.contains(&format!("slot {slot} of 0–1")), "{words}");
         }
         assert!(!words.contains("is free"), "{words}");
     }

@@ -50,3 +50,44 @@ impl Campaign {
         self.prepared && self.yes.insert(from) && self.yes.len() >= enough
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::super::roster::Badge;
+    use super::*;
+
+    const fn ballot(round: u64) -> Ballot {
+        Ballot { round, by: PeerId(1) }
+    }
+
+    const fn add(peer: u64) -> Change {
+        Change::Add(PeerId(peer), Badge(peer))
+    }
+
+    /// The older one cannot have been chosen, or the newer one would not have been proposed.
+    #[test]
+    fn of_what_was_accepted_the_newest_is_proposed_whoever_speaks_first() {
+        let (old, new) = ((ballot(1), add(7)), (ballot(2), add(8)));
+        for promised in [[Some(old), Some(new), None], [Some(new), None, Some(old)]] {
+            let mut campaign = Campaign::new(ballot(3), add(9));
+            let enough = |(from, accepted)| campaign.on_promise(PeerId(from), accepted, 3);
+            let ready: Vec<bool> = (0..).zip(promised).map(enough).collect();
+            assert_eq!((ready, campaign.change), (vec![false, false, true], add(8)));
+        }
+    }
+
+    #[test]
+    fn who_promises_or_accepts_twice_counts_once() {
+        let mut campaign = Campaign::new(ballot(1), add(9));
+        assert!(!campaign.on_accepted(PeerId(5), 1), "nobody has promised yet");
+        assert!(
+            !campaign.on_promise(PeerId(5), None, 2) && !campaign.on_promise(PeerId(5), None, 2)
+        );
+        assert!(campaign.on_promise(PeerId(6), None, 2));
+        assert!(!campaign.on_accepted(PeerId(5), 2) && !campaign.on_accepted(PeerId(5), 2));
+        assert!(campaign.on_accepted(PeerId(6), 2));
+    }
+}
