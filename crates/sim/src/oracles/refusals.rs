@@ -22,6 +22,8 @@ pub struct Refusals {
     head_start: Span,
     limit: Span,
     board: Board,
+    /// Whether anybody has ever asked for a permit. Before that there is nothing to see.
+    permits: bool,
     /// The number in force of each name, whose it is, and since when.
     in_force: BTreeMap<Name, (u16, RequestId, TrueTime)>,
     /// When somebody that meant a number was last there.
@@ -38,6 +40,7 @@ impl Refusals {
             head_start: setting.one_way_worst * 3,
             limit: setting.one_way_worst * 2 * 3,
             board: Board::default(),
+            permits: false,
             in_force: BTreeMap::new(),
             meant: BTreeMap::new(),
             reported: BTreeSet::new(),
@@ -99,6 +102,11 @@ impl Oracle for Refusals {
 
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>) {
         let at = record.at;
+        self.permits |=
+            matches!(&record.what, What::Asked { mode, .. } if mode.permits().is_some());
+        if !self.permits {
+            return self.board.see(record);
+        }
         let name = match &record.what {
             What::Asked { name, .. } => Some(name.clone()),
             what => self.board.lock_of(what).map(|(name, _)| name.clone()),
