@@ -26,15 +26,11 @@ fn copy(from: &Path, to: &Path) -> PathBuf {
     to.to_owned()
 }
 
-fn log(peer: &Peer) -> String {
-    std::fs::read_to_string(&peer.log).expect("a log")
-}
-
 /// Waits until the log and the status of a peer both say this.
 async fn says(peer: &Peer, what: &str) {
     let begin = Instant::now();
     loop {
-        let texts = [log(peer), said(&peer.ask(&["status"]))];
+        let texts = [peer.logged(), said(&peer.ask(&["status"]))];
         if texts.iter().all(|text| text.contains(what)) {
             return;
         }
@@ -107,9 +103,9 @@ async fn one_directory_on_two_machines_in_turn_is_noticed_each_time() {
         }
         assert!(fleet.agrees_on(3, IN_A_WHILE).await >= view + 2, "it is removed and added");
         assert!(
-            log(&fleet.peers[index]).contains("cannot grant locks"),
+            fleet.peers[index].logged().contains("cannot grant locks"),
             "{}",
-            log(&fleet.peers[index])
+            fleet.peers[index].logged()
         );
         assert!(!guard.lost_signal().is_lost(), "two of three kept the holder inside");
         witness.leave(&held, guard.token());

@@ -31,14 +31,10 @@ fn zero(path: &Path, range: std::ops::Range<usize>) {
     std::fs::write(path, bytes).expect("it can be written");
 }
 
-fn log(peer: &Peer) -> String {
-    std::fs::read_to_string(&peer.log).expect("a log")
-}
-
 /// In its log and in its status a peer says that it lost its memory, and why.
 fn says_that_it_lost_its_memory(peer: &Peer, why: &str) {
     let status = said(&peer.ask(&["status"]));
-    for text in [log(peer), status] {
+    for text in [peer.logged(), status] {
         assert!(text.contains("lost its memory") && text.contains(why), "{why}: {text}");
     }
 }

@@ -70,6 +70,10 @@ impl Peer {
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
+    /// What it has logged.
+    pub(crate) fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("a log")
+    }
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             let _ = kill_process(pid, signal);

@@ -54,19 +54,15 @@ async fn says(peer: &Peer, words: &str) {
 /// Waits until its log says this.
 async fn logs(peer: &Peer, words: &str) {
     let begin = Instant::now();
-    while !log_of(peer).contains(words) {
-        assert!(begin.elapsed() < SOON, "it does not log that {words}: {}", log_of(peer));
+    while !peer.logged().contains(words) {
+        assert!(begin.elapsed() < SOON, "it does not log that {words}: {}", peer.logged());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-fn log_of(peer: &Peer) -> String {
-    std::fs::read_to_string(&peer.log).expect("a log")
-}
-
 async fn nobody_enters(fleet: &Fleet, name: &str) {
     for peer in &fleet.peers {
-        assert!(!enters(peer, name, Duration::from_secs(1)).await, "{}", log_of(peer));
+        assert!(!enters(peer, name, Duration::from_secs(1)).await, "{}", peer.logged());
     }
 }
 
@@ -103,7 +99,7 @@ async fn three_hosts_with_one_command_line_make_one_swarm_and_a_fourth_joins_it(
         assert!(enters(peer, "/founding/three", SOON).await);
         // Each was told its own address, too.
         let itself = format!("{} cannot be reached", own.replace(':', "/tcp/"));
-        assert!(!log_of(peer).contains(&itself), "{}", log_of(peer));
+        assert!(!peer.logged().contains(&itself), "{}", peer.logged());
     }
     fleet.join(&["--join", &hosts.join]).await;
     fleet.agrees_on(4, SOON).await;

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fleet::{Fleet, Manner, Peer, Scratch};
+use crate::fleet::{Fleet, Manner, Scratch};
 
 /// Runs `sigmalock LINE` to its end.
 fn sigmalock(arguments: &[&str]) -> std::process::Output {
@@ -21,16 +21,12 @@ fn new_key(scratch: &Scratch, name: &str) -> String {
     path
 }
 
-fn log_of(peer: &Peer) -> String {
-    std::fs::read_to_string(&peer.log).unwrap_or_default()
-}
-
 /// Starts a peer that does not fit, and waits until both sides have said why.
 async fn refused(fleet: &mut Fleet, extra: &[&str], word: &str) {
     let index = fleet.join(extra).await;
     let begin = Instant::now();
     loop {
-        let (ours, theirs) = (log_of(&fleet.peers[0]), log_of(&fleet.peers[index]));
+        let (ours, theirs) = (fleet.peers[0].logged(), fleet.peers[index].logged());
         if ours.contains(word) && theirs.contains(word) {
             break;
         }
@@ -148,7 +144,7 @@ async fn garbage_and_slow_writers_on_the_api_hurt_nobody() {
 #[tokio::test]
 async fn without_a_key_a_peer_listens_on_loopback_only_and_says_so() {
     let fleet = Fleet::of(1).await;
-    assert!(log_of(&fleet.peers[0]).contains("loopback"), "{}", log_of(&fleet.peers[0]));
+    assert!(fleet.peers[0].logged().contains("loopback"), "{}", fleet.peers[0].logged());
     let mut child = Command::new(env!("CARGO_BIN_EXE_sigmalock"))
         .args(["node", "--found", "--ephemeral", "--listen", "0.0.0.0:0", "--api", "none"])
         .arg("--socket")

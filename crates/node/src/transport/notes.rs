@@ -191,6 +191,11 @@ mod tests {
     use super::*;
     use crate::identity::{Identity, key_of, new_incarnation, peer_of};
 
+    fn connection(index: usize) -> Connection {
+        let (id, since) = (ConnectionId::new_unchecked(index), Instant::now());
+        Connection { id, since, closing: false, far: false, relayed: false }
+    }
+
     /// A hub that has a connection, but no session yet, with each of these.
     fn hub(strangers: &[NetworkId]) -> Hub {
         let (config, identity) = (config(vec![]), Identity::ephemeral());
@@ -198,8 +203,7 @@ mod tests {
         let me = Me::new(&config, identity.network_id(), new_incarnation().unwrap());
         let mut hub = Hub::new(swarm, me, &config, mpsc::channel(1).0);
         for (index, network) in strangers.iter().enumerate() {
-            let (id, since) = (ConnectionId::new_unchecked(index), Instant::now());
-            let connection = Connection { id, since, closing: false, far: false, relayed: false };
+            let connection = connection(index);
             let contact = Contact { connections: vec![connection], ..Contact::default() };
             hub.contacts.insert(*network, contact);
         }
@@ -262,13 +266,7 @@ mod tests {
             "and the first is told, too"
         );
         hub.on_ended(admitted.session, connection, network, Parting::Closed);
-        hub.contacts.get_mut(&network).unwrap().connections.push(Connection {
-            id: connection,
-            since: Instant::now(),
-            closing: false,
-            far: false,
-            relayed: false,
-        });
+        hub.contacts.get_mut(&network).unwrap().connections.push(self::connection(0));
         assert!(matches!(hub.admit(connection, second), Some(Ok(_))));
         let refused = hub.admit(connection, first);
         assert!(matches!(refused, Some(Err((Code::Twin, _)))), "it lives on, beside its successor");

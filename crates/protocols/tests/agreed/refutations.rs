@@ -232,20 +232,22 @@ fn a_disk_is_put_back(mutant: Option<Mutant>) -> (Town, Disk) {
     town.pass(Span::from_secs(1), |_| true);
     assert_eq!(town.standing(2), Standing::Voting);
     // Alice gets in with the votes of the founder and of that peer.
-    let unheard = |packet: &Packet| {
-        let pair = (packet.from, packet.to);
-        [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
-    };
     town.ask(ALICE);
-    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
     assert!(town.is_inside(ALICE));
     let disk = town.stop(2);
     town.start(2, recovered(&backup));
     town.ask(BOB);
-    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
     assert_eq!(town.standing(2), Standing::OldDisk);
     assert!(town.is_inside(ALICE));
     (town, disk)
+}
+
+/// Alice does not hear the second member, nor Bob the founder.
+fn are_apart(packet: &Packet) -> bool {
+    let pair = (packet.from, packet.to);
+    [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
 }
 
 fn recovered(disk: &Disk) -> Birth<Agreed> {
@@ -298,20 +300,26 @@ fn a_disk_of_before_it_was_a_member_lets_nobody_in() {
     let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
     town.pass(Span::from_secs(20), |_| true);
     assert_eq!(town.view(2).1, [0, 1, 2]);
-    let unheard = |packet: &Packet| {
-        let pair = (packet.from, packet.to);
-        [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
-    };
     town.ask(ALICE);
-    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
     assert!(town.is_inside(ALICE));
     drop(town.stop(2));
     town.written.insert(2, written);
     town.start(2, recovered(&backup));
     town.ask(BOB);
-    town.pass(Span::from_secs(1), |packet| !unheard(packet));
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
     assert_eq!(town.standing(2), Standing::OldDisk);
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+/// Starts a peer more often than its disk remembers, without anybody hearing of it, and then once more.
+fn start_often(town: &mut Town, peer: u64, mut disk: Disk) {
+    for _ in 0..STARTS_MAX * 2 {
+        town.start(peer, recovered(&disk));
+        town.packets.retain(|packet| packet.from != peer && packet.to != peer);
+        disk = town.stop(peer);
+    }
+    town.start(peer, recovered(&disk));
 }
 
 /// A disk that was put back is started again and again, where nobody hears it: so it comes to have as many records as
@@ -319,18 +327,13 @@ fn a_disk_of_before_it_was_a_member_lets_nobody_in() {
 #[test]
 fn a_disk_that_is_put_back_does_not_outrun_what_the_others_remember() {
     let mut town = Town::of(3, None);
-    let (mut backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
     town.ask(ALICE);
     town.pass(Span::from_secs(3), |_| true);
     assert!(town.is_inside(ALICE));
     drop(town.stop(2));
     town.written.insert(2, written);
-    for _ in 0..STARTS_MAX * 2 {
-        town.start(2, recovered(&backup));
-        town.packets.retain(|packet| packet.from != 2 && packet.to != 2);
-        backup = town.stop(2);
-    }
-    town.start(2, recovered(&backup));
+    start_often(&mut town, 2, backup);
     town.pass(Span::from_secs(1), |_| true);
     assert_eq!(town.standing(2), Standing::OldDisk);
 }
@@ -339,13 +342,8 @@ fn a_disk_that_is_put_back_does_not_outrun_what_the_others_remember() {
 #[test]
 fn starts_that_nobody_heard_of_are_forgotten_first() {
     let mut town = Town::of(3, None);
-    let mut disk = town.stop(2);
-    for _ in 0..STARTS_MAX * 2 {
-        town.start(2, recovered(&disk));
-        town.packets.retain(|packet| packet.from != 2 && packet.to != 2);
-        disk = town.stop(2);
-    }
-    town.start(2, recovered(&disk));
+    let disk = town.stop(2);
+    start_often(&mut town, 2, disk);
     town.pass(Span::from_secs(1), |_| true);
     assert_eq!(town.standing(2), Standing::Voting);
 }
