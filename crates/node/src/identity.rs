@@ -12,6 +12,8 @@ use sigmalock_core::{Incarnation, Key, PeerId};
 
 /// The file in the data directory.
 const FILE: &str = "identity";
+/// What it is called until all else of a first life is on disk.
+const DRAFT: &str = "identity.new";
 
 /// A peer's key pair.
 #[derive(Clone)]
@@ -45,6 +47,10 @@ pub enum IdentityError {
 }
 
 impl IdentityError {
+    fn of(dir: &Path, cause: io::Error) -> Self {
+        Self::Io { path: dir.join(FILE), cause }
+    }
+
     pub(crate) fn missing(dir: &Path) -> Self {
         Self::Missing(dir.join(FILE))
     }
@@ -63,37 +69,49 @@ impl Identity {
         dir.join(FILE).exists()
     }
 
-    /// The one in this directory; if there is none, a new one, which is on disk before this returns.
-    pub fn load_or_create(dir: &Path) -> Result<Self, IdentityError> {
+    /// Whether a first life in this directory was cut short before anybody could hear of it: there is a
+    /// draft, and no identity.
+    pub(crate) fn was_never_used(dir: &Path) -> bool {
+        dir.join(DRAFT).exists() && !Self::exists(dir)
+    }
+
+    /// The one in this directory.
+    pub(crate) fn load(dir: &Path) -> Result<Self, IdentityError> {
         let path = dir.join(FILE);
-        match fs::read(&path) {
-            Ok(bytes) => match Keypair::from_protobuf_encoding(&bytes) {
-                Ok(keypair) if keypair.key_type() == KeyType::Ed25519 => Ok(Self { keypair }),
-                _ => Err(IdentityError::Damaged(path)),
-            },
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                let identity = Self::ephemeral();
-                identity.write(dir).map_err(|cause| IdentityError::Io { path, cause })?;
-                Ok(identity)
-            }
-            Err(cause) => Err(IdentityError::Io { path, cause }),
+        let bytes = fs::read(&path).map_err(|cause| IdentityError::of(dir, cause))?;
+        match Keypair::from_protobuf_encoding(&bytes) {
+            Ok(keypair) if keypair.key_type() == KeyType::Ed25519 => Ok(Self { keypair }),
+            _ => Err(IdentityError::Damaged(path)),
         }
     }
 
-    /// Under another name first, so that there is never half an identity.
+    /// A new one, of which there is only a draft on disk when this returns: whoever ends before it is kept
+    /// begins anew.
+    pub(crate) fn draft(dir: &Path) -> Result<Self, IdentityError> {
+        let identity = Self::ephemeral();
+        identity.write(dir).map_err(|cause| IdentityError::of(dir, cause))?;
+        Ok(identity)
+    }
+
     fn write(&self, dir: &Path) -> io::Result<()> {
         let bytes = self.keypair.to_protobuf_encoding().map_err(io::Error::other)?;
-        let temporary = dir.join("identity.new");
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .open(&temporary)?;
+            .open(dir.join(DRAFT))?;
         file.write_all(&bytes)?;
         file.sync_all()?;
-        fs::rename(&temporary, dir.join(FILE))?;
         File::open(dir)?.sync_all()
+    }
+
+    /// From the draft in this directory on, its peer is this one for good. Last of all that a first life has
+    /// to write before anybody hears of it.
+    pub(crate) fn keep(dir: &Path) -> Result<(), IdentityError> {
+        let kept = fs::rename(dir.join(DRAFT), dir.join(FILE));
+        let kept = kept.and_then(|()| File::open(dir)?.sync_all());
+        kept.map_err(|cause| IdentityError::of(dir, cause))
     }
 
     /// Its name in libp2p.
@@ -170,11 +188,19 @@ pub(crate) mod tests {
         }
     }
 
+    fn kept(dir: &Path) -> Identity {
+        let identity = Identity::draft(dir).unwrap();
+        assert!(Identity::was_never_used(dir) && !Identity::exists(dir));
+        Identity::keep(dir).unwrap();
+        assert!(!Identity::was_never_used(dir) && Identity::exists(dir));
+        identity
+    }
+
     #[test]
     fn a_peer_with_a_data_directory_stays_who_it_is() {
         let folder = Folder::new();
-        let first = Identity::load_or_create(&folder.0).unwrap();
-        let again = Identity::load_or_create(&folder.0).unwrap();
+        let first = kept(&folder.0);
+        let again = Identity::load(&folder.0).unwrap();
         assert_eq!(first.network_id(), again.network_id());
         let mode = fs::metadata(folder.0.join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -183,7 +209,7 @@ pub(crate) mod tests {
     #[test]
     fn with_any_bit_flipped_or_cut_short_it_is_damaged_and_never_another_one() {
         let folder = Folder::new();
-        Identity::load_or_create(&folder.0).unwrap();
+        kept(&folder.0);
         let path = folder.0.join(FILE);
         let whole = fs::read(&path).unwrap();
         let flipped = (0..whole.len() * 8).map(|bit| {
@@ -193,7 +219,7 @@ pub(crate) mod tests {
         });
         for bytes in flipped.chain((0..whole.len()).map(|cut| whole[..cut].to_vec())) {
             fs::write(&path, &bytes).unwrap();
-            let outcome = Identity::load_or_create(&folder.0);
+            let outcome = Identity::load(&folder.0);
             assert!(matches!(outcome, Err(IdentityError::Damaged(_))), "{bytes:?}");
         }
     }
@@ -204,7 +230,7 @@ pub(crate) mod tests {
         let path = folder.0.join(FILE);
         for garbage in [&b""[..], b"garbage", &[8, 1, 18, 64, 0]] {
             fs::write(&path, garbage).unwrap();
-            let outcome = Identity::load_or_create(&folder.0);
+            let outcome = Identity::load(&folder.0);
             assert!(matches!(outcome, Err(IdentityError::Damaged(_))));
             assert_eq!(fs::read(&path).unwrap(), garbage);
         }

@@ -19,7 +19,7 @@ use crate::handle::{Facts, Handle, Local};
 use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
-use crate::store::{Charter, Memory, OpenError, Records, Store};
+use crate::store::{Charter, Directory, Memory, OpenError, Records, Store};
 use crate::transport::{self, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
@@ -120,7 +120,7 @@ impl Node {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         check(&config)?;
         let past = recall(&config)?;
-        let resumes = past.lived;
+        let resumes = !matches!(past.memory, Memory::First);
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
         let origin = origin(&config);
         let settings =
@@ -210,8 +210,6 @@ struct Past {
     identity: Identity,
     store: Option<Store>,
     memory: Memory,
-    /// Whether there was one.
-    lived: bool,
 }
 
 impl Past {
@@ -242,35 +240,41 @@ fn origin(config: &Config) -> Arc<Origin> {
 
 /// Who this peer is, and what it remembers.
 fn recall(config: &Config) -> Result<Past, StartError> {
-    let lived = config.data.as_deref().is_some_and(Identity::exists);
-    if let Some(dir) = config.data.as_deref().filter(|_| !lived)
-        && (Store::exists(dir) || Origin::exists(dir))
+    if config.membership == Membership::Agreed
+        && !config.data.as_deref().is_some_and(Identity::exists)
     {
-        // Another identity could do nothing with them, and is not to be taken for the one that is lost.
-        return Err(IdentityError::missing(dir).into());
-    }
-    if config.membership == Membership::Agreed && !lived {
         // Before anything is written: who is told better next time is not to be taken for old.
         begins_somehow(config)?;
     }
     let Some(dir) = &config.data else {
         let identity = Identity::ephemeral();
-        return Ok(Past { identity, store: None, memory: Memory::First, lived });
+        return Ok(Past { identity, store: None, memory: Memory::First });
     };
     let directory = |cause| StartError::Directory { path: dir.clone(), cause };
     std::fs::create_dir_all(dir).map_err(directory)?;
-    let identity = Identity::load_or_create(dir)?;
+    let directory = Directory::take(dir)?;
+    let lived = Identity::exists(dir);
+    if !lived && Identity::was_never_used(dir) {
+        Store::discard(&directory)?;
+    } else if !lived && (Store::exists(dir) || Origin::exists(dir)) {
+        // Another identity could do nothing with them, and is not to be taken for the one that is lost.
+        return Err(IdentityError::missing(dir).into());
+    }
+    let identity = if lived { Identity::load(dir)? } else { Identity::draft(dir)? };
     let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
     let keyed = config.swarm_key.is_some();
     let charter = match config.membership {
         Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens, keyed),
         Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens, keyed),
     };
-    let (store, memory) = Store::open(dir, &charter, lived)?;
+    let (store, memory) = Store::open(directory, &charter, lived)?;
+    if !lived {
+        Identity::keep(dir)?;
+    }
     if let Memory::Lost(why) = &memory {
         tracing::warn!("this peer has lost its memory: {why}");
     }
-    Ok(Past { identity, store: Some(store), memory, lived })
+    Ok(Past { identity, store: Some(store), memory })
 }
 
 /// What a protocol is to remember of a former life.
@@ -411,5 +415,77 @@ impl Driven for Agent<Agreed> {
     }
     fn origin(&self) -> Option<u64> {
         self.inner().views().roster().map(Roster::origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::tests::Folder;
+    use crate::store::Batch;
+
+    fn config(dir: &std::path::Path) -> Config {
+        let membership = Membership::Agreed;
+        let plain = crate::transport::tests::config(Vec::new());
+        Config { data: Some(dir.to_owned()), beginning: Beginning::Found, membership, ..plain }
+    }
+
+    fn is_new(past: &Past) -> bool {
+        matches!(past.memory, Memory::First)
+    }
+
+    async fn close(past: Past) -> sigmalock_core::PeerId {
+        past.store.unwrap().close().await;
+        past.identity.peer_id()
+    }
+
+    /// A process may be killed at any of these moments.
+    #[tokio::test]
+    async fn a_first_life_that_was_cut_short_before_anybody_heard_of_it_was_none() {
+        let whole = Folder::new();
+        let first = close(recall(&config(&whole.0)).unwrap()).await;
+        let draft = std::fs::read(whole.0.join("identity")).unwrap();
+        for files in [&[][..], &["votes.journal"], &["votes.journal", "votes.redb"]] {
+            for part in [1, 2] {
+                let folder = Folder::new();
+                std::fs::write(folder.0.join("identity.new"), &draft[..draft.len() / part])
+                    .unwrap();
+                for file in files {
+                    let bytes = std::fs::read(whole.0.join(file)).unwrap();
+                    std::fs::write(folder.0.join(file), &bytes[..bytes.len() / part]).unwrap();
+                }
+                let past = recall(&config(&folder.0)).unwrap();
+                assert!(is_new(&past) && past.identity.peer_id() != first);
+                let peer = close(past).await;
+                let past = recall(&config(&folder.0)).unwrap();
+                assert!(
+                    is_new(&past) && past.identity.peer_id() == peer,
+                    "and is kept from then on"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_life_that_wrote_something_is_remembered_or_missed() {
+        let folder = Folder::new();
+        let mut past = recall(&config(&folder.0)).unwrap();
+        let mut batch = Batch::default();
+        batch.push(&1u32, Some(&"a")).unwrap();
+        past.store.as_mut().unwrap().write(batch);
+        close(past).await;
+        let past = recall(&config(&folder.0)).unwrap();
+        assert!(matches!(past.memory, Memory::Kept { writes: 1, .. }));
+        close(past).await;
+        for file in ["votes.journal", "votes.redb"] {
+            std::fs::remove_file(folder.0.join(file)).unwrap();
+        }
+        let past = recall(&config(&folder.0)).unwrap();
+        assert!(past.loss().is_some());
+        close(past).await;
+        // Without its identity it is nobody.
+        std::fs::remove_file(folder.0.join("identity")).unwrap();
+        let refused = recall(&config(&folder.0)).err().unwrap().to_string();
+        assert!(refused.contains("is missing, and other files of its peer are there"), "{refused}");
     }
 }

@@ -9,6 +9,7 @@
 
 mod charter;
 mod database;
+mod directory;
 mod disk;
 mod entry;
 mod journal;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 pub(crate) use charter::Charter;
+pub(crate) use directory::Directory;
 use disk::Disk;
 
 /// The names of the files in the data directory.
@@ -74,7 +76,7 @@ pub(crate) type Records = Vec<(Vec<u8>, Vec<u8>)>;
 /// What a store knows of former lives.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// There was none.
+    /// There was none, or none that wrote anything.
     First,
     /// All that they wrote.
     Kept {
@@ -100,15 +102,29 @@ impl Store {
     /// that files that are not there are missing. What is left of a damaged store is moved aside, and the
     /// store begun anew.
     pub(crate) fn open(
-        dir: &Path, charter: &Charter, lived: bool,
+        directory: Directory, charter: &Charter, lived: bool,
     ) -> Result<(Self, Memory), OpenError> {
-        let (mut disk, memory) = Disk::open(dir, charter, lived, JOURNAL_LEN)?;
+        let dir = directory.path().to_owned();
+        let (mut disk, memory) = Disk::open(directory, charter, lived, JOURNAL_LEN)?;
         let store = Self::run(move |batch| match batch {
             Some(batch) => disk.write(&batch),
             None => disk.tidy(),
         });
-        let store = store.map_err(|error| OpenError::broken(dir, &error))?;
+        let store = store.map_err(|error| OpenError::broken(&dir, &error))?;
         Ok((store, memory))
+    }
+
+    /// Removes what a first life wrote that was cut short before anybody could hear of it.
+    pub(crate) fn discard(directory: &Directory) -> Result<(), OpenError> {
+        for file in [DATABASE, JOURNAL] {
+            match std::fs::remove_file(directory.path().join(file)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(OpenError::broken(directory.path(), &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is anything of one in a directory.

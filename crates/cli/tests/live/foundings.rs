@@ -169,14 +169,37 @@ async fn hosts_that_expect_different_numbers_make_no_swarm_and_say_why() {
     nobody_enters(&fleet, "/founding/differ").await;
 }
 
-/// Starts `node` with a swarm key and gives back how that ended, if it ended at once.
-fn start_with_key(scratch: &Scratch, flags: &[&str]) -> Output {
+/// How a `node` begins that is told to end soon, or is killed.
+fn node(scratch: &Scratch, flags: &[&str]) -> Command {
     let path = |name: &str| scratch.path().join(name);
     let mut node = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
     node.args(["node", "--api", "none", "--listen", "127.0.0.1:0", "--idle-exit", "300ms"]);
-    node.arg("--swarm-key").arg(path("key")).arg("--data").arg(path("data"));
-    node.arg("--socket").arg(path("s")).args(flags);
-    node.stdin(Stdio::null()).output().expect("the binary starts")
+    node.arg("--data").arg(path("data")).arg("--socket").arg(path("s")).args(flags);
+    node.stdin(Stdio::null());
+    node
+}
+
+#[test]
+fn a_founder_that_is_killed_at_any_moment_of_its_first_start_founds_at_the_next_or_goes_on() {
+    let (mut founded, mut resumed) = (0, 0);
+    for moment in (0..40).step_by(2) {
+        let scratch = Scratch::new();
+        let mut first = node(&scratch, &["--found"]);
+        let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(moment));
+        first.kill().and_then(|()| first.wait()).expect("it can be killed");
+        let second = node(&scratch, &["--found"]).output().expect("the binary starts");
+        assert_eq!(second.status.code(), Some(0), "{}", said(&second));
+        founded += usize::from(said(&second).contains("founded a swarm"));
+        resumed += usize::from(said(&second).contains("going on in the swarm it knows"));
+    }
+    assert_eq!(founded + resumed, 20, "{founded} founded, {resumed} went on");
+}
+
+/// Starts `node` with a swarm key and gives back how that ended, if it ended at once.
+fn start_with_key(scratch: &Scratch, flags: &[&str]) -> Output {
+    let mut node = node(scratch, flags);
+    node.arg("--swarm-key").arg(scratch.path().join("key")).output().expect("the binary starts")
 }
 
 #[test]

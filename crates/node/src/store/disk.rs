@@ -11,14 +11,14 @@
 //! than itself but not than the database. Whoever starts has the database written, so such a journal was
 //! copied during the very same life.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use super::database::{ByKey, Changes, State, Votes};
 use super::journal::Journal;
 use super::trouble::Trouble;
-use super::{Batch, Charter, DATABASE, JOURNAL, Memory, OpenError, WriteError};
+use super::{Batch, Charter, DATABASE, Directory, JOURNAL, Memory, OpenError, WriteError};
 
 /// What damaged files are called from then on. Those of the time before are overwritten.
 const ASIDE: &str = "damaged";
@@ -33,48 +33,48 @@ pub(super) struct Disk {
     /// What the journal says: the last word on each key.
     unsaved: Changes,
     /// Last: the next may come when all else is closed.
-    _lock: Lock,
+    _directory: Directory,
 }
 
 impl Disk {
     /// Opens the files of a directory, and says what is in them. `lived`: there was a life before this one,
     /// so that files that are not there are missing.
     pub(super) fn open(
-        dir: &Path, charter: &Charter, lived: bool, journal_len: usize,
+        directory: Directory, charter: &Charter, lived: bool, journal_len: usize,
     ) -> Result<(Self, Memory), OpenError> {
-        let broken = |error: &dyn std::fmt::Display| OpenError::broken(dir, error);
-        let lock = Lock::take(dir).map_err(|error| broken(&error))?;
-        let lock = lock.ok_or_else(|| OpenError::InUse(dir.display().to_string()))?;
+        let dir = directory.path().to_owned();
+        let broken = |error: &dyn std::fmt::Display| OpenError::broken(&dir, error);
         let exists = |file: &str| dir.join(file).try_exists().map_err(|error| broken(&error));
         let (votes, journal) = (exists(DATABASE)?, exists(JOURNAL)?);
         if !lived && !votes && !journal {
-            let disk = Self::begin(dir, charter, lock, journal_len, false);
+            let disk = Self::begin(directory, charter, journal_len, false);
             return Ok((disk.map_err(|error| broken(&error))?, Memory::First));
         }
-        let why = match Files::read(dir, charter, votes, journal_len) {
-            Ok(files) => return files.recall(lock).map_err(|error| broken(&error)),
+        let why = match Files::read(&dir, charter, votes, journal_len) {
+            Ok(files) => return files.recall(directory).map_err(|error| broken(&error)),
             Err(Trouble::Damaged(why)) => why,
             Err(Trouble::InUse) => return Err(OpenError::InUse(dir.display().to_string())),
-            Err(Trouble::Foreign(reason)) => return Err(OpenError::foreign(dir, reason)),
+            Err(Trouble::Foreign(reason)) => return Err(OpenError::foreign(&dir, reason)),
             Err(Trouble::Io(error)) => return Err(broken(&error)),
         };
-        let aside = move_aside(dir).map_err(|error| broken(&error))?;
-        let disk = Self::begin(dir, charter, lock, journal_len, true);
+        let aside = move_aside(&directory).map_err(|error| broken(&error))?;
+        let disk = Self::begin(directory, charter, journal_len, true);
         Ok((disk.map_err(|error| broken(&error))?, Memory::Lost(format!("{why}{aside}"))))
     }
 
     /// Makes both files.
     fn begin(
-        dir: &Path, charter: &Charter, lock: Lock, journal_len: usize, after_loss: bool,
+        directory: Directory, charter: &Charter, journal_len: usize, after_loss: bool,
     ) -> Result<Self, redb::Error> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(io::Error::other)?;
         // First the journal: a database that knows of one has one.
-        let journal = Journal::create(&dir.join(JOURNAL), journal_len, id)?;
+        let journal = Journal::create(&directory.path().join(JOURNAL), journal_len, id)?;
         let state = State::new(id, after_loss);
-        let votes = Votes::create(&dir.join(DATABASE), charter, state)?;
-        File::open(dir)?.sync_all()?;
-        Ok(Self { votes, journal, writes: 0, unsaved: Changes::new(), _lock: lock })
+        let votes = Votes::create(&directory.path().join(DATABASE), charter, state)?;
+        directory.sync()?;
+        let unsaved = Changes::new();
+        Ok(Self { votes, journal, writes: 0, unsaved, _directory: directory })
     }
 
     /// Writes a batch, which is on disk when this returns.
@@ -145,10 +145,11 @@ impl Files {
     }
 
     /// What they say, and the database up to date.
-    fn recall(self, lock: Lock) -> Result<(Disk, Memory), redb::Error> {
+    fn recall(self, directory: Directory) -> Result<(Disk, Memory), redb::Error> {
         let Self { votes, mut records, journal, batches } = self;
         let State { writes, after_loss, .. } = *votes.state();
-        let mut disk = Disk { votes, journal, writes, unsaved: Changes::new(), _lock: lock };
+        let unsaved = Changes::new();
+        let mut disk = Disk { votes, journal, writes, unsaved, _directory: directory };
         batches.iter().for_each(|batch| disk.remember(batch));
         for (key, value) in &disk.unsaved {
             match value {
@@ -160,38 +161,20 @@ impl Files {
         // here on a journal of a former life is noticed.
         disk.save()?;
         disk.save()?;
-        if after_loss && disk.writes == 0 {
+        if disk.writes == 0 {
+            // Whoever has written nothing has told nobody anything.
             let why = "a former life of this peer lost it, and ended before it wrote anything";
-            return Ok((disk, Memory::Lost(why.into())));
+            let memory = if after_loss { Memory::Lost(why.into()) } else { Memory::First };
+            return Ok((disk, memory));
         }
         let (records, writes) = (records.into_iter().collect(), disk.writes);
         Ok((disk, Memory::Kept { records, writes }))
     }
 }
 
-/// Held for as long as a directory is in use, whatever becomes of the files in it.
-#[derive(Debug)]
-struct Lock(File);
-
-impl Lock {
-    /// `None` if somebody else has it. Where directories cannot be locked, the lock of the database must do.
-    fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let dir = File::open(dir)?;
-        let taken = !matches!(dir.try_lock(), Err(TryLockError::WouldBlock));
-        Ok(taken.then_some(Self(dir)))
-    }
-}
-
-impl Drop for Lock {
-    /// Closing the file does not suffice while a process that is being started has a copy of it.
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
-}
-
 /// Gives what is left of the files other names, and says which, as the end of a sentence.
-fn move_aside(dir: &Path) -> io::Result<String> {
-    let mut moved = Vec::new();
+fn move_aside(directory: &Directory) -> io::Result<String> {
+    let (dir, mut moved) = (directory.path(), Vec::new());
     for file in [DATABASE, JOURNAL] {
         let aside = format!("{file}.{ASIDE}");
         match fs::rename(dir.join(file), dir.join(&aside)) {
@@ -200,7 +183,7 @@ fn move_aside(dir: &Path) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-    File::open(dir)?.sync_all()?;
+    directory.sync()?;
     Ok(match moved.as_slice() {
         [] => String::new(),
         moved => format!("; what is left was moved to {}", moved.join(" and ")),

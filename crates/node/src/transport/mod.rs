@@ -34,7 +34,7 @@ mod swarm;
 mod swarm_events;
 mod terms;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod weather;
 
 use std::io;

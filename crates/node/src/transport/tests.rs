@@ -20,7 +20,7 @@ use crate::config::{Beginning, Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
-pub(super) fn config(join: Vec<Multiaddr>) -> Config {
+pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
     Config {
         listen: vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()],
         join,

@@ -49,8 +49,9 @@ struct Moment {
 const VOTES: usize = 0;
 const NAMES: [&str; 2] = [DATABASE, JOURNAL];
 
-fn open_disk(dir: &Path) -> (Disk, Memory) {
-    Disk::open(dir, &charter(6), true, LEN).expect("damage is no reason to refuse a directory")
+fn open_disk(dir: &Path, lived: bool) -> (Disk, Memory) {
+    Disk::open(Directory::take(dir).unwrap(), &charter(6), lived, LEN)
+        .expect("damage is no reason to refuse a directory")
 }
 
 fn read(dir: &Path) -> [Vec<u8>; 2] {
@@ -73,7 +74,7 @@ fn history(draw: &mut Draw) -> Vec<Moment> {
     let folder = in_memory();
     let (mut moments, mut state) = (Vec::new(), State::default());
     for (life, writes) in [24, 24, 0, 24].into_iter().enumerate() {
-        let (mut disk, _) = Disk::open(&folder.0, &charter(6), life > 0, LEN).unwrap();
+        let (mut disk, _) = open_disk(&folder.0, life > 0);
         for _ in 0..writes {
             let mut batch = Batch::default();
             for _ in 0..1 + draw.below(6) {
@@ -262,7 +263,8 @@ fn excuse(moment: &Moment, files: &[Option<Vec<u8>>; 2]) -> &'static str {
     } else if differs(0..Header::LEN) {
         let (is, was) = (Header::from_bytes(journal), Header::from_bytes(was_journal));
         let (is, was) = (is.expect("an unsound header is noticed"), was.unwrap());
-        let lags = is.generation == was.generation && (1..=2).contains(&(was.entries - is.entries));
+        let lag = was.entries.wrapping_sub(is.entries);
+        let lags = is.generation == was.generation && (1..=LAG_MAX).contains(&lag);
         let taken_in = is.generation + 1 == was.generation && was.entries == 0;
         assert!(lags || taken_in, "{is:?}, {was:?}");
         "a header as a power cut leaves it, and nothing is missing"
@@ -286,13 +288,13 @@ fn outcome(files: &[Option<Vec<u8>>; 2], states: &[State]) -> Result<(), String>
         Memory::Lost(why) => Err(why),
         Memory::First => panic!("it has lived before"),
     };
-    let (mut disk, memory) = open_disk(&folder.0);
+    let (mut disk, memory) = open_disk(&folder.0, true);
     let found: State = match state(memory) {
         Ok(found) => found,
         Err(why) => {
             assert!(why.starts_with("votes."), "{why}");
             drop(disk);
-            assert!(state(open_disk(&folder.0).1).is_err(), "it is still lost");
+            assert!(state(open_disk(&folder.0, true).1).is_err(), "it is still lost");
             return Err(why);
         }
     };
@@ -310,7 +312,7 @@ fn outcome(files: &[Option<Vec<u8>>; 2], states: &[State]) -> Result<(), String>
         drop(disk);
         written
     }));
-    match (written, state(open_disk(&folder.0).1)) {
+    match (written, state(open_disk(&folder.0, true).1)) {
         (Ok(Ok(())), Ok(found)) => assert_eq!(found, next, "something else than was acknowledged"),
         (_, Ok(later)) => assert!(later == found || later == next),
         (_, Err(why)) => panic!("noticed late: {why}"),

@@ -35,7 +35,8 @@ fn after(rounds: u32) -> Vec<(u32, String)> {
 }
 
 fn open(dir: &Path, lived: bool) -> (Disk, u32) {
-    let (disk, memory) = Disk::open(dir, &charter(6), lived, LEN).unwrap();
+    let (disk, memory) =
+        Disk::open(Directory::take(dir).unwrap(), &charter(6), lived, LEN).unwrap();
     let Memory::Kept { records, writes } = memory else {
         assert!(matches!(memory, Memory::First), "{memory:?}");
         return (disk, 0);
