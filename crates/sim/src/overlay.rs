@@ -144,6 +144,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     /// Everybody looks at a peer, and it at everybody, some time after `after`.
     pub(crate) fn schedule_looks(&mut self, index: usize, after: Span) {
+        if self.overlay.is_none() {
+            return;
+        }
         for other in (0..self.peers.len()).filter(|other| *other != index) {
             self.schedule_look(other, index, after);
             self.schedule_look(index, other, after);

@@ -95,17 +95,17 @@ impl Replica {
                 let voting_at = self.voting_at(desk, cx);
                 self.wake_to_vote(desk, cx);
                 let other = self.other_number(desk, ticket);
-                let Some((place, waiter)) = self.queue.find_mut(&ticket) else { return };
+                let Some((place, before)) = self.queue.find(&ticket) else { return };
                 // The paper's informed backoff: T_w = T_CS · (P + ½). An owner that has stayed longer
                 // than the average is the better witness.
                 let service = self.service.max(age.min(desk.config.retry_max));
-                let wait = desk.config.ask_again_in(service, place as u64);
+                let wait = desk.config.ask_again_in(service, before as u64);
                 let wait = wait.max(voting_at.since(now));
-                waiter.expires = now + wait * 2 + desk.config.lease_max;
-                let ahead = (place + self.owners.before(ticket.mode)) as u32;
-                let turn = desk.config.turn_in(service, place as u64);
+                let echo = self.queue.expect(place, now + wait * 2 + desk.config.lease_max);
+                let ahead = (before + self.owners.before(ticket.mode)) as u32;
+                let turn = desk.config.turn_in(service, before as u64);
                 let turn = turn.max(voting_at.since(now));
-                (waiter.echo, Answer::Queued { owner, ahead, turn, wait, other })
+                (echo, Answer::Queued { owner, ahead, turn, wait, other })
             }
         };
         self.save(desk, cx);

@@ -379,10 +379,11 @@ impl Attempt {
             self.phase = Phase::Asking;
         }
         self.seal_at = LocalTime::NEVER;
-        if let Some(of) = self.ballot.other_number(config.quorum) {
-            let own =
-                self.ticket.mode.permits().filter(|_| config.breaks(Mutant::NamesItsOwnNumber));
-            let refusal = Refusal::OtherPermits { of: own.unwrap_or(of) };
+        if let Some(mine) = self.ticket.mode.permits()
+            && let Some(of) = self.ballot.other_number(config.quorum)
+        {
+            let of = if config.breaks(Mutant::NamesItsOwnNumber) { mine } else { of };
+            let refusal = Refusal::OtherPermits { of };
             return Step::Over(LockReply::Refused(refusal));
         }
         if cannot_win {

@@ -19,6 +19,8 @@ pub(super) struct Queue {
     first: Option<Ticket>,
     /// Who has come (with the lease it wants) and gone since the disk was last told.
     unsaved: Vec<(Ticket, Option<Span>)>,
+    /// Before then nobody is taken for dead.
+    quiet_until: LocalTime,
 }
 
 /// One of them.
@@ -104,20 +106,28 @@ impl Queue {
             Err(_) if self.waiters.len() >= len_max => return false,
             Err(place) => {
                 self.unsaved.push((waiter.ticket, Some(waiter.ttl)));
+                self.quiet_until = self.quiet_until.min(waiter.expires);
                 self.waiters.insert(place, waiter);
             }
         }
         true
     }
 
-    /// A waiter and how many are before it; of those who want other slots, nobody is.
-    pub(super) fn find_mut(&mut self, ticket: &Ticket) -> Option<(usize, &mut Waiter)> {
+    /// The place of a waiter and how many are before it; of those who want other slots, nobody is.
+    pub(super) fn find(&self, ticket: &Ticket) -> Option<(usize, usize)> {
         let place = self.place_of(ticket).ok()?;
         let before = match ticket.mode {
             Mode::Exclusive | Mode::Shared => place,
             mode => self.tickets().take(place).filter(|t| !t.mode.shares_with(mode)).count(),
         };
-        Some((before, &mut self.waiters[place]))
+        Some((place, before))
+    }
+
+    /// The one at a place is told when to ask again, and is to be heard from until then. What it asked last.
+    pub(super) fn expect(&mut self, place: usize, until: LocalTime) -> Echo {
+        self.quiet_until = self.quiet_until.min(until);
+        self.waiters[place].expires = until;
+        self.waiters[place].echo
     }
 
     pub(super) fn remove(&mut self, ticket: &Ticket) {
@@ -159,10 +169,16 @@ impl Queue {
 
     /// Drops those not heard from for too long.
     pub(super) fn prune(&mut self, now: LocalTime) {
-        let Self { waiters, unsaved, .. } = self;
+        if now < self.quiet_until {
+            return;
+        }
+        let Self { waiters, unsaved, quiet_until, .. } = self;
+        *quiet_until = LocalTime::NEVER;
         waiters.retain(|waiter| {
             let stays = waiter.expires > now;
-            if !stays {
+            if stays {
+                *quiet_until = waiter.expires.min(*quiet_until);
+            } else {
                 unsaved.push((waiter.ticket, None));
             }
             stays
