@@ -445,7 +445,8 @@ mod tests {
         let whole = Folder::new();
         let first = close(recall(&config(&whole.0)).unwrap()).await;
         let draft = std::fs::read(whole.0.join("identity")).unwrap();
-        for files in [&[][..], &["votes.journal"], &["votes.journal", "votes.redb"]] {
+        let all = ["votes.journal", "votes.header", "votes.redb"];
+        for files in (0..=all.len()).map(|count| &all[..count]) {
             for part in [1, 2] {
                 let folder = Folder::new();
                 std::fs::write(folder.0.join("identity.new"), &draft[..draft.len() / part])
@@ -477,7 +478,7 @@ mod tests {
         let past = recall(&config(&folder.0)).unwrap();
         assert!(matches!(past.memory, Memory::Kept { writes: 1, .. }));
         close(past).await;
-        for file in ["votes.journal", "votes.redb"] {
+        for file in ["votes.journal", "votes.header", "votes.redb"] {
             std::fs::remove_file(folder.0.join(file)).unwrap();
         }
         let past = recall(&config(&folder.0)).unwrap();

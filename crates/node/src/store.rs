@@ -1,4 +1,4 @@
-//! The durable store: what a peer must not forget, in two files of its data directory.
+//! The durable store: what a peer must not forget, in three files of its data directory.
 //!
 //! A thread of its own takes whole batches of records, writes each to the journal and says when it is on
 //! disk. A crash in the middle of one leaves the state before it. When the journal is full, what it says
@@ -29,6 +29,8 @@ use disk::Disk;
 /// The names of the files in the data directory.
 const DATABASE: &str = "votes.redb";
 const JOURNAL: &str = "votes.journal";
+const HEADER: &str = "votes.header";
+const FILES: [&str; 3] = [DATABASE, JOURNAL, HEADER];
 /// How long the journal is.
 const JOURNAL_LEN: usize = 2 << 20;
 
@@ -116,7 +118,7 @@ impl Store {
 
     /// Removes what a first life wrote that was cut short before anybody could hear of it.
     pub(crate) fn discard(directory: &Directory) -> Result<(), OpenError> {
-        for file in [DATABASE, JOURNAL] {
+        for file in FILES {
             match std::fs::remove_file(directory.path().join(file)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(OpenError::broken(directory.path(), &error));
@@ -129,7 +131,7 @@ impl Store {
 
     /// Whether there is anything of one in a directory.
     pub(crate) fn exists(dir: &Path) -> bool {
-        [DATABASE, JOURNAL].iter().any(|file| dir.join(file).exists())
+        FILES.iter().any(|file| dir.join(file).exists())
     }
 
     /// `write` gets every batch, and at the end nothing.

@@ -162,7 +162,7 @@ fn a_peer_whose_disk_was_damaged_says_so_and_votes_for_nobody() {
         // The first entry, so that all that follows is lost with it.
         let journal = folder.0.join("votes.journal");
         let mut bytes = std::fs::read(&journal).unwrap();
-        bytes[4_096 + 50] ^= 1;
+        bytes[50] ^= 1;
         std::fs::write(&journal, bytes).unwrap();
         run(async {
             let config = || Config { lease_max: TTL * 2, ..durable(&folder.0, kind) };
@@ -196,7 +196,7 @@ fn without_its_identity_or_with_a_damaged_one_a_directory_is_refused_and_left_al
         let identity = folder.0.join("identity");
         let bytes = std::fs::read(&identity).unwrap();
         std::fs::remove_file(&identity).unwrap();
-        for file in ["", "votes.redb", "votes.journal"] {
+        for file in ["", "votes.redb", "votes.journal", "votes.header"] {
             let _ = std::fs::remove_file(folder.0.join(file));
             let refused = Node::start(config()).await.err().unwrap();
             assert!(refused.to_string().contains("identity is missing"), "{refused}");

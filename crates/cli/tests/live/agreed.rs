@@ -317,7 +317,7 @@ async fn a_member_that_lost_its_memory_is_removed_and_added_again() {
     let mut fleet = Fleet::start(3, brisk(true, "30s")).await;
     let view = fleet.agrees_on(3, SOON).await;
     let dead = fleet.kill(2);
-    for file in ["votes.redb", "votes.journal"] {
+    for file in ["votes.redb", "votes.journal", "votes.header"] {
         std::fs::remove_file(dead.data().join(file)).expect("it can be lost");
     }
     let begin = Instant::now();

@@ -1,14 +1,14 @@
-//! The two files: a database, and the journal of what is not in it yet.
+//! A database, and the journal of what is not in it yet.
 //!
 //! ```text
 //!   votes.redb      id, generation g, link ──────────┐
-//!   votes.journal   id, generation g, begin ◄────────┘   what has happened since
+//!   votes.header    id, generation g, begin ◄────────┤   what has happened since is in votes.journal
 //!                   id, generation g − 1, end ◄──────┘   or, after a crash, what the database has taken in
 //! ```
 //!
 //! Each knows the other by these, so that neither is taken together with one of another directory or of
-//! another moment. What cannot be seen: both of the same older moment, and a journal alone that is older
-//! than itself but not than the database. Whoever starts has the database written, so such a journal was
+//! another moment. What cannot be seen: both of the same older moment, and a journal with its header that is
+//! older than itself but not than the database. Whoever starts has the database written, so such a journal was
 //! copied during the very same life.
 
 use std::fs;
@@ -18,7 +18,9 @@ use std::path::Path;
 use super::database::{ByKey, Changes, State, Votes};
 use super::journal::Journal;
 use super::trouble::Trouble;
-use super::{Batch, Charter, DATABASE, Directory, JOURNAL, Memory, OpenError, WriteError};
+use super::{
+    Batch, Charter, DATABASE, Directory, FILES, HEADER, JOURNAL, Memory, OpenError, WriteError,
+};
 
 /// What damaged files are called from then on. Those of the time before are overwritten.
 const ASIDE: &str = "damaged";
@@ -45,7 +47,7 @@ impl Disk {
         let dir = directory.path().to_owned();
         let broken = |error: &dyn std::fmt::Display| OpenError::broken(&dir, error);
         let exists = |file: &str| dir.join(file).try_exists().map_err(|error| broken(&error));
-        let (votes, journal) = (exists(DATABASE)?, exists(JOURNAL)?);
+        let (votes, journal) = (exists(DATABASE)?, exists(JOURNAL)? || exists(HEADER)?);
         if !lived && !votes && !journal {
             let disk = Self::begin(directory, charter, journal_len, false);
             return Ok((disk.map_err(|error| broken(&error))?, Memory::First));
@@ -62,14 +64,14 @@ impl Disk {
         Ok((disk.map_err(|error| broken(&error))?, Memory::Lost(format!("{why}{aside}"))))
     }
 
-    /// Makes both files.
+    /// Makes the files.
     fn begin(
         directory: Directory, charter: &Charter, journal_len: usize, after_loss: bool,
     ) -> Result<Self, redb::Error> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(io::Error::other)?;
         // First the journal: a database that knows of one has one.
-        let journal = Journal::create(&directory.path().join(JOURNAL), journal_len, id)?;
+        let journal = Journal::create(directory.path(), journal_len, id)?;
         let state = State::new(id, after_loss);
         let votes = Votes::create(&directory.path().join(DATABASE), charter, state)?;
         directory.sync()?;
@@ -121,7 +123,7 @@ impl Files {
         dir: &Path, charter: &Charter, has_votes: bool, journal_len: usize,
     ) -> Result<Self, Trouble> {
         let damaged = |what: String| Err(Trouble::Damaged(what));
-        let journal = match Journal::open(&dir.join(JOURNAL), journal_len) {
+        let journal = match Journal::open(dir, journal_len) {
             // Whatever the library says of a database of another version.
             Err(Trouble::Foreign(reason)) => return Err(Trouble::Foreign(reason)),
             journal => journal,
@@ -175,7 +177,7 @@ impl Files {
 /// Gives what is left of the files other names, and says which, as the end of a sentence.
 fn move_aside(directory: &Directory) -> io::Result<String> {
     let (dir, mut moved) = (directory.path(), Vec::new());
-    for file in [DATABASE, JOURNAL] {
+    for file in FILES {
         let aside = format!("{file}.{ASIDE}");
         match fs::rename(dir.join(file), dir.join(&aside)) {
             Ok(()) => moved.push(aside),
@@ -186,6 +188,6 @@ fn move_aside(directory: &Directory) -> io::Result<String> {
     directory.sync()?;
     Ok(match moved.as_slice() {
         [] => String::new(),
-        moved => format!("; what is left was moved to {}", moved.join(" and ")),
+        moved => format!("; what is left was moved to {}", moved.join(", ")),
     })
 }

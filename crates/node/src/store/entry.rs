@@ -86,8 +86,8 @@ pub(super) struct Place {
 
 impl Place {
     /// The first place of the next generation.
-    pub(super) const fn begun_anew(self, at: usize) -> Self {
-        Self { generation: self.generation + 1, at, ..self }
+    pub(super) const fn begun_anew(self) -> Self {
+        Self { generation: self.generation + 1, at: 0, ..self }
     }
 
     /// What entries of a journal begin with, of any generation.

@@ -1,42 +1,38 @@
 //! The journal: batches one after the other in a file that is overwritten again and again.
 //!
 //! ```text
-//!   ┌ header ┐┌ entry ┐┌ entry ┐┌ entry ┐  old entries, or zeros
+//!   votes.header    which journal this is, and how many entries of it were heard of
+//!   votes.journal   ┌ entry ┐┌ entry ┐┌ entry ┐  old entries, or zeros
 //! ```
 //!
-//! The file has its full length from the beginning, so that nothing but the data has to reach the disk; and
+//! The journal has its full length from the beginning, so that nothing but the data has to reach the disk; and
 //! beginning anew costs little: entries of another generation do not count.
 //!
 //! An entry is on disk before the header counts it, and the header counts it before anybody hears of it. The
-//! header goes to disk with every few entries only, since each of its writes would cost as much as the
-//! entry's. So after the death of the process it counts all that anybody heard of; after a power cut it may
-//! lag by [`LAG_MAX`] entries, and never leads. Fewer sound entries than it counts, or one behind a gap, is
-//! therefore damage; what else is not sound behind the last entry is a write that was cut short, which nobody
-//! heard of.
+//! header has no sync of its own while the journal goes on. So after the death of the process it counts all
+//! that anybody heard of; after a power cut it may lag, and never leads. Fewer sound entries than it counts, or
+//! one behind a gap, is therefore damage; what else is not sound behind the last entry is a write that was cut
+//! short, which nobody heard of.
+//!
+//! The header is a file of its own because whatever becomes of one block of the disk, header and entries are
+//! not both to go with it, and because a second write to the file that is synced makes every sync dearer by a
+//! fifth.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::Batch;
 use super::charter::{FORMAT, other_format};
 use super::entry::{Header, JournalId, Link, Place, encoded_len};
 use super::trouble::Trouble;
-
-/// Where the first entry begins: whatever becomes of one block of the disk, header and entries do not both
-/// go with it.
-pub(super) const ENTRIES: usize = 4_096;
-/// With so many entries the header goes to disk.
-const HEADER_EVERY: u64 = 16;
-/// So far may a header lag behind the entries: those since it went to disk, as it was before the first of
-/// them, and one that nobody heard of.
-pub(super) const LAG_MAX: u64 = HEADER_EVERY + 1;
+use super::{Batch, HEADER, JOURNAL};
 
 /// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
+    header_file: File,
     len: usize,
     header: Header,
     /// Where the next entry begins.
@@ -45,40 +41,40 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A new one of that length, on disk with its name when this returns.
-    pub(super) fn create(path: &Path, len: usize, id: JournalId) -> io::Result<Self> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    /// A new one of that length, on disk when this returns, but perhaps not its names in the directory.
+    pub(super) fn create(dir: &Path, len: usize, id: JournalId) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(true);
+        let file = options.open(dir.join(JOURNAL))?;
+        let header_file = options.open(dir.join(HEADER))?;
         let link = Link::default();
         let header =
             Header { format: FORMAT, id, generation: 0, begin: link, entries: 0, end: link };
         file.write_all_at(&vec![0; len], 0)?;
-        file.write_all_at(&header.to_bytes(), 0)?;
+        header_file.write_all_at(&header.to_bytes(), 0)?;
         file.sync_all()?;
-        if let Some(dir) = path.parent() {
-            File::open(dir)?.sync_all()?;
-        }
-        Ok(Self { file, len, header, at: ENTRIES, buffer: Vec::new() })
+        header_file.sync_all()?;
+        Ok(Self { file, header_file, len, header, at: 0, buffer: Vec::new() })
     }
 
     /// One that is there, and all that it says.
-    pub(super) fn open(path: &Path, len: usize) -> Result<(Self, Vec<Batch>), Trouble> {
-        let damaged = |what: &str| Err(Trouble::Damaged(format!("{} {what}", super::JOURNAL)));
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return damaged("is missing"),
-            file => file?,
+    pub(super) fn open(dir: &Path, len: usize) -> Result<(Self, Vec<Batch>), Trouble> {
+        let damaged = |what: &str| Err(Trouble::Damaged(format!("{JOURNAL} {what}")));
+        let (mut header, header_file) = match open(dir, HEADER)? {
+            (bytes, file) if bytes.len() == Header::LEN => (Header::from_bytes(&bytes), file),
+            (_, file) => (None, file),
         };
-        let bytes = std::fs::read(path)?;
-        let Some(mut header) = Header::from_bytes(&bytes) else {
-            return damaged("does not begin with its header");
+        let Some(header) = &mut header else {
+            return Err(Trouble::Damaged(format!("{HEADER} is damaged")));
         };
         if header.format != FORMAT {
             return Err(Trouble::Foreign(other_format(header.format)));
         }
+        let (bytes, file) = open(dir, JOURNAL)?;
         if bytes.len() != len {
             return damaged("is not as long as it was");
         }
-        let mut place = Place { id: header.id, generation: header.generation, at: ENTRIES };
+        let mut place = Place { id: header.id, generation: header.generation, at: 0 };
         let (mut count, mut end) = (0, header.begin);
         let mut batches = Vec::new();
         // The header's last entry, as the entries have it.
@@ -94,15 +90,16 @@ impl Journal {
         if count < header.entries {
             let entries = header.entries;
             return damaged(&format!("has {count} of the {entries} entries that were written"));
-        } else if counted != Some(header.end) || count > header.entries + LAG_MAX {
+        } else if counted != Some(header.end) {
             return damaged("does not have the entries that its header counts");
         } else if place.any_from_here(&bytes) {
             return damaged("has a gap between its entries");
-        } else if place.begun_anew(ENTRIES).any_from_here(&bytes) {
+        } else if place.begun_anew().any_from_here(&bytes) {
             return damaged("has entries of which its header does not know");
         }
         (header.entries, header.end) = (count, end);
-        Ok((Self { file, len, header, at: place.at, buffer: Vec::new() }, batches))
+        let (header, at) = (*header, place.at);
+        Ok((Self { file, header_file, len, header, at, buffer: Vec::new() }, batches))
     }
 
     /// What it says of itself.
@@ -117,12 +114,8 @@ impl Journal {
         }
         let Header { id, generation, end, .. } = self.header;
         let link = Place { id, generation, at: self.at }.write(end, batch, &mut self.buffer);
-        if self.header.entries.is_multiple_of(HEADER_EVERY) {
-            self.file.write_all_at(&self.buffer, self.at as u64)?;
-            self.file.sync_data()?;
-        } else {
-            write_through(&self.file, &self.buffer, self.at)?;
-        }
+        self.file.write_all_at(&self.buffer, self.at as u64)?;
+        self.file.sync_data()?;
         self.at += self.buffer.len();
         (self.header.entries, self.header.end) = (self.header.entries + 1, link);
         self.write_header()?;
@@ -134,36 +127,25 @@ impl Journal {
     pub(super) fn restart(&mut self, generation: u64) -> io::Result<()> {
         let end = self.header.end;
         self.header = Header { generation, begin: end, entries: 0, end, ..self.header };
-        self.at = ENTRIES;
+        self.at = 0;
         self.write_header()?;
-        self.file.sync_data()
+        self.header_file.sync_data()
     }
 
     fn write_header(&self) -> io::Result<()> {
-        self.file.write_all_at(&self.header.to_bytes(), 0)
+        self.header_file.write_all_at(&self.header.to_bytes(), 0)
     }
 }
 
-/// Writes these bytes, which are on disk when this returns, and nothing else of the file has to be.
-#[cfg(target_os = "linux")]
-fn write_through(file: &File, mut bytes: &[u8], mut at: usize) -> io::Result<()> {
-    use rustix::io::{Errno, ReadWriteFlags, pwritev2};
-    while !bytes.is_empty() {
-        match pwritev2(file, &[io::IoSlice::new(bytes)], at as u64, ReadWriteFlags::DSYNC) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => (bytes, at) = (&bytes[written..], at + written),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+/// A file that must be there, and what is in it.
+fn open(dir: &Path, name: &str) -> Result<(Vec<u8>, File), Trouble> {
+    let path = dir.join(name);
+    match OpenOptions::new().read(true).write(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Trouble::Damaged(format!("{name} is missing")))
         }
+        file => Ok((std::fs::read(path)?, file?)),
     }
-    Ok(())
-}
-
-/// Writes these bytes, which are on disk when this returns.
-#[cfg(not(target_os = "linux"))]
-fn write_through(file: &File, bytes: &[u8], at: usize) -> io::Result<()> {
-    file.write_all_at(bytes, at as u64)?;
-    file.sync_data()
 }
 
 #[cfg(test)]
@@ -181,90 +163,88 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_is_an_error() {
-        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let folder = Folder::new();
-        let journal = Journal::create(&folder.0.join("journal"), LEN, [1; 16]).unwrap();
-        let error = Journal { file, ..journal }.append(&batch()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        for header in [false, true] {
+            let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut journal = Journal::create(&folder.0, LEN, [1; 16]).unwrap();
+            *(if header { &mut journal.header_file } else { &mut journal.file }) = full;
+            let error = journal.append(&batch()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
     }
 
-    #[test]
-    fn it_says_what_was_appended_since_it_began_anew() {
-        let folder = Folder::new();
-        let path = folder.0.join("journal");
-        let mut journal = Journal::create(&path, LEN, [1; 16]).unwrap();
-        let says = || Journal::open(&path, LEN).unwrap().1.len();
-        assert_eq!(says(), 0);
-        assert!(journal.append(&batch()).unwrap() && journal.append(&batch()).unwrap());
-        assert_eq!(says(), 2);
-        journal.restart(1).unwrap();
-        assert_eq!(says(), 0);
-        assert!(journal.append(&batch()).unwrap());
-        assert_eq!(says(), 1);
-    }
-
-    /// What becomes of a journal if these bytes are written over it at that place.
-    fn after(path: &Path, at: usize, bytes: &[u8]) -> Result<usize, String> {
-        let whole = std::fs::read(path).unwrap();
-        let mut damaged = whole.clone();
-        damaged[at..at + bytes.len()].copy_from_slice(bytes);
-        std::fs::write(path, damaged).unwrap();
-        let opened = Journal::open(path, LEN);
-        std::fs::write(path, whole).unwrap();
-        match opened {
+    fn says(dir: &Path) -> Result<usize, String> {
+        match Journal::open(dir, LEN) {
             Ok((_, batches)) => Ok(batches.len()),
             Err(Trouble::Damaged(why)) => Err(why),
             Err(other) => panic!("{other:?}"),
         }
     }
 
-    /// Where the headers of moments before may still be on disk, if the power is cut.
     #[test]
-    fn a_header_lags_by_so_many_entries_at_most_and_never_leads() {
+    fn it_says_what_was_appended_since_it_began_anew() {
         let folder = Folder::new();
-        let path = folder.0.join("journal");
-        let mut journal = Journal::create(&path, LEN, [1; 16]).unwrap();
-        let header = || std::fs::read(&path).unwrap()[..Header::LEN].to_vec();
+        let mut journal = Journal::create(&folder.0, LEN, [1; 16]).unwrap();
+        assert_eq!(says(&folder.0), Ok(0));
+        assert!(journal.append(&batch()).unwrap() && journal.append(&batch()).unwrap());
+        assert_eq!(says(&folder.0), Ok(2));
+        journal.restart(1).unwrap();
+        assert_eq!(says(&folder.0), Ok(0));
+        assert!(journal.append(&batch()).unwrap());
+        assert_eq!(says(&folder.0), Ok(1));
+    }
+
+    /// What becomes of a journal if these bytes are written over one of its files at that place.
+    fn after(dir: &Path, file: &str, at: usize, bytes: &[u8]) -> Result<usize, String> {
+        let path = dir.join(file);
+        let whole = std::fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(&path, damaged).unwrap();
+        let says = says(dir);
+        std::fs::write(&path, whole).unwrap();
+        says
+    }
+
+    /// Headers of moments before may still be on disk, if the power is cut.
+    #[test]
+    fn a_header_may_lag_and_never_leads() {
+        let folder = Folder::new();
+        let dir = &folder.0;
+        let mut journal = Journal::create(dir, LEN, [1; 16]).unwrap();
+        let header = || std::fs::read(dir.join(HEADER)).unwrap();
         let mut headers = vec![header()];
-        let lag_max = LAG_MAX as usize;
-        let count = lag_max + 2;
-        for _ in 0..count {
+        for _ in 0..4 {
             assert!(journal.append(&batch()).unwrap());
             headers.push(header());
         }
-        for lag in 0..=lag_max {
-            assert_eq!(after(&path, 0, &headers[count - lag]), Ok(count));
+        for lagging in &headers {
+            assert_eq!(after(dir, HEADER, 0, lagging), Ok(4));
         }
-        assert!(after(&path, 0, &headers[1]).unwrap_err().contains("header counts"));
         // The last entry torn: with a header that does not count it, it never was.
         let last = journal.at - 1;
         assert_eq!(
-            after(&path, last, &[0xff]),
-            Err(format!(
-                "votes.journal has {} of the {count} entries that were written",
-                count - 1
-            ))
+            after(dir, JOURNAL, last, &[0xff]),
+            Err("votes.journal has 3 of the 4 entries that were written".into())
         );
-        let torn = std::fs::read(&path).unwrap();
-        std::fs::write(&path, [&headers[count - 1], &torn[Header::LEN..]].concat()).unwrap();
-        assert_eq!(after(&path, last, &[0xff]), Ok(count - 1));
+        std::fs::write(dir.join(HEADER), &headers[3]).unwrap();
+        assert_eq!(after(dir, JOURNAL, last, &[0xff]), Ok(3));
+        // One behind a gap: somebody heard of what was in the gap.
+        std::fs::write(dir.join(HEADER), &headers[2]).unwrap();
+        let third = 2 * encoded_len(&batch());
+        assert!(after(dir, JOURNAL, third, &[0xff]).unwrap_err().contains("gap"));
         // A header that was not written when the journal began anew, though the disk said so.
-        std::fs::write(&path, &torn).unwrap();
-        let mut journal = Journal::open(&path, LEN).unwrap().0;
+        let mut journal = Journal::open(dir, LEN).unwrap().0;
         let old = headers.pop().unwrap();
         journal.restart(1).unwrap();
-        assert_eq!(after(&path, 0, &old), Ok(count), "a crash at this moment may leave that");
+        assert_eq!(after(dir, HEADER, 0, &old), Ok(4), "a crash at this moment may leave that");
         assert!(journal.append(&batch()).unwrap());
-        assert!(after(&path, 0, &old).is_err());
+        assert!(after(dir, HEADER, 0, &old).is_err());
         journal.restart(2).unwrap();
         let empty = header();
         journal.restart(3).unwrap();
-        assert_eq!(after(&path, 0, &empty), Ok(0));
+        assert_eq!(after(dir, HEADER, 0, &empty), Ok(0));
         assert!(journal.append(&batch()).unwrap());
-        assert!(after(&path, 0, &empty).unwrap_err().contains("does not know"));
-        // One behind a gap: somebody heard of what was in the gap.
-        std::fs::write(&path, [&headers[2], &torn[Header::LEN..]].concat()).unwrap();
-        let third = ENTRIES + 2 * encoded_len(&batch());
-        assert!(after(&path, third, &[0xff]).unwrap_err().contains("gap"));
+        assert!(after(dir, HEADER, 0, &empty).unwrap_err().contains("does not know"));
     }
 }

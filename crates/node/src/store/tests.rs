@@ -2,7 +2,7 @@ mod damage;
 mod kills;
 
 use super::entry::Header;
-use super::journal::{ENTRIES, Journal, LAG_MAX};
+use super::journal::Journal;
 use super::*;
 use crate::identity::tests::Folder;
 use sigmalock_core::{PeerId, Span};
@@ -91,7 +91,7 @@ async fn a_directory_of_another_swarm_or_in_use_is_refused_with_a_sentence() {
     let store = begin(&folder.0);
     let second = open_as(&folder.0, &charter(6), true);
     assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
-    for file in [DATABASE, JOURNAL] {
+    for file in FILES {
         std::fs::rename(folder.0.join(file), folder.0.join("away")).unwrap();
         let second = open_as(&folder.0, &charter(6), true);
         assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
@@ -173,7 +173,7 @@ fn in_memory() -> Folder {
 /// What a directory says, without changing it.
 fn contents(dir: &Path) -> Result<Vec<(u32, String)>, String> {
     let copy = in_memory();
-    for file in [DATABASE, JOURNAL] {
+    for file in FILES {
         std::fs::copy(dir.join(file), copy.0.join(file)).unwrap();
     }
     kept(open(&copy.0).1).map(|(records, _)| records)
@@ -184,18 +184,18 @@ async fn a_directory_of_another_version_is_refused() {
     let folder = Folder::new();
     begin(&folder.0).close().await;
     let refused = || open_as(&folder.0, &charter(6), true).unwrap_err().to_string();
-    let path = folder.0.join(JOURNAL);
-    let journal = std::fs::read(&path).unwrap();
-    let header = Header::from_bytes(&journal).unwrap();
+    let path = folder.0.join(HEADER);
+    let bytes = std::fs::read(&path).unwrap();
+    let header = Header::from_bytes(&bytes).unwrap();
     let newer = Header { format: header.format + 1, ..header }.to_bytes();
     std::fs::write(&path, newer).unwrap();
-    assert!(refused().contains("format 6, and this peer is to run with 5"), "{}", refused());
+    assert!(refused().contains("format 7, and this peer is to run with 6"), "{}", refused());
     // Whatever its database looks like.
     let database = std::fs::read(folder.0.join(DATABASE)).unwrap();
     std::fs::write(folder.0.join(DATABASE), "of the next version").unwrap();
-    assert!(refused().contains("format 6"), "{}", refused());
+    assert!(refused().contains("format 7"), "{}", refused());
     std::fs::write(folder.0.join(DATABASE), database).unwrap();
-    std::fs::write(&path, journal).unwrap();
+    std::fs::write(&path, bytes).unwrap();
     assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
 }
 
@@ -217,30 +217,49 @@ fn a_directory_of_a_version_without_seals_is_refused() {
     drop(database);
     std::fs::write(folder.0.join(JOURNAL), vec![0; 2 << 20]).unwrap();
     let refused = open_as(&folder.0, &charter(6), true).unwrap_err().to_string();
-    assert!(refused.contains("format 3, and this peer is to run with 5"), "{refused}");
+    assert!(refused.contains("format 3, and this peer is to run with 6"), "{refused}");
 }
 
 /// Up to where a journal has entries.
 fn used(dir: &Path, len: usize) -> usize {
-    let (_, batches) = Journal::open(&dir.join(JOURNAL), len).unwrap();
-    ENTRIES + batches.iter().map(entry::encoded_len).sum::<usize>()
+    let (_, batches) = Journal::open(dir, len).unwrap();
+    batches.iter().map(entry::encoded_len).sum()
 }
 
-/// A journal, and up to where it has entries.
-type Written = (Vec<u8>, usize);
+/// A journal with its header, and up to where it has entries.
+#[derive(Clone)]
+struct Written {
+    journal: Vec<u8>,
+    header: Vec<u8>,
+    used: usize,
+}
+
+impl Written {
+    fn read(dir: &Path) -> Self {
+        let [journal, header] =
+            [JOURNAL, HEADER].map(|file| std::fs::read(dir.join(file)).unwrap());
+        Self { journal, header, used: used(dir, JOURNAL_LEN) }
+    }
+
+    /// What a directory says with them.
+    fn says(&self, dir: &Path) -> Result<Vec<(u32, String)>, String> {
+        std::fs::write(dir.join(JOURNAL), &self.journal).unwrap();
+        std::fs::write(dir.join(HEADER), &self.header).unwrap();
+        contents(dir)
+    }
+}
 
 /// Four batches, and what the directory says after each; the store is still open.
 async fn four_batches(dir: &Path) -> (Store, Vec<Vec<(u32, String)>>, Vec<Written>) {
     let mut store = begin(dir);
-    let journal = || (std::fs::read(dir.join(JOURNAL)).unwrap(), used(dir, JOURNAL_LEN));
-    let (mut states, mut journals) = (vec![contents(dir).unwrap()], vec![journal()]);
+    let (mut states, mut journals) = (vec![contents(dir).unwrap()], vec![Written::read(dir)]);
     for round in 0..4u32 {
         let text = round.to_string();
         let mut records = vec![(round, Some(text.as_str())), (9, Some(text.as_str()))];
         records.extend(round.checked_sub(1).map(|before| (before, None)));
         write(&mut store, batch(&records)).await.unwrap();
         states.push(contents(dir).unwrap());
-        journals.push(journal());
+        journals.push(Written::read(dir));
     }
     assert_eq!(states[4], [(3, "3".into()), (9, "3".into())]);
     (store, states, journals)
@@ -250,21 +269,17 @@ async fn four_batches(dir: &Path) -> (Store, Vec<Vec<(u32, String)>>, Vec<Writte
 async fn a_crash_at_any_moment_leaves_whole_batches() {
     let folder = in_memory();
     let (_store, states, journals) = four_batches(&folder.0).await;
-    let path = folder.0.join(JOURNAL);
-    let says = |journal: &[u8]| {
-        std::fs::write(&path, journal).unwrap();
-        contents(&folder.0)
-    };
     for (round, moments) in journals.windows(2).enumerate() {
-        let [(before, begin), (after, end)] = moments else { unreachable!() };
+        let [before, after] = moments else { unreachable!() };
         // The entry under way is there up to a point; the header counts it only when it is there.
-        for cut in *begin..=*end {
-            let mut torn = [&before[..*begin], &after[*begin..cut]].concat();
-            torn.resize(before.len(), 0xff);
-            let whole = usize::from(cut == *end);
-            assert_eq!(says(&torn), Ok(states[round + whole].clone()), "{round}, {cut}");
+        for cut in before.used..=after.used {
+            let mut torn = before.clone();
+            torn.journal[before.used..].fill(0xff);
+            torn.journal[before.used..cut].copy_from_slice(&after.journal[before.used..cut]);
+            let whole = usize::from(cut == after.used);
+            assert_eq!(torn.says(&folder.0), Ok(states[round + whole].clone()), "{round}, {cut}");
         }
-        assert_eq!(says(after), Ok(states[round + 1].clone()));
+        assert_eq!(after.says(&folder.0), Ok(states[round + 1].clone()));
     }
 }
 
@@ -272,22 +287,29 @@ async fn a_crash_at_any_moment_leaves_whole_batches() {
 async fn what_was_heard_of_and_is_not_there_is_missed() {
     let folder = in_memory();
     let (_store, states, journals) = four_batches(&folder.0).await;
-    let path = folder.0.join(JOURNAL);
-    let (whole, used) = journals.last().unwrap().clone();
-    for place in (0..Header::LEN).chain(ENTRIES..used) {
-        let mut journal = whole.clone();
-        journal[place] ^= 1;
-        std::fs::write(&path, journal).unwrap();
-        let why = contents(&folder.0).unwrap_err();
-        assert!(why.starts_with("votes.journal "), "{why}");
-        assert!(why.contains("moved to votes.redb.damaged and votes.journal.damaged"), "{why}");
+    let whole = journals.last().unwrap();
+    let missed = |damaged: &Written| {
+        let why = damaged.says(&folder.0).unwrap_err();
+        assert!(why.starts_with("votes.journal ") || why.starts_with("votes.header "), "{why}");
+        assert!(why.contains("moved to votes.redb.damaged, votes.journal.damaged"), "{why}");
+    };
+    for place in 0..whole.used {
+        let mut damaged = whole.clone();
+        damaged.journal[place] ^= 1;
+        missed(&damaged);
     }
-    for cut in [0, 1, ENTRIES, used - 1, used, whole.len() - 1] {
-        std::fs::write(&path, &whole[..cut]).unwrap();
-        assert!(contents(&folder.0).is_err());
+    for place in 0..Header::LEN {
+        let mut damaged = whole.clone();
+        damaged.header[place] ^= 1;
+        missed(&damaged);
     }
-    std::fs::write(&path, whole).unwrap();
-    assert_eq!(contents(&folder.0), Ok(states[4].clone()));
+    for cut in [0, 1, whole.used - 1, whole.used, whole.journal.len() - 1] {
+        missed(&Written { journal: whole.journal[..cut].to_vec(), ..whole.clone() });
+    }
+    for cut in 0..Header::LEN {
+        missed(&Written { header: whole.header[..cut].to_vec(), ..whole.clone() });
+    }
+    assert_eq!(whole.says(&folder.0), Ok(states[4].clone()));
 }
 
 #[tokio::test]
@@ -295,14 +317,13 @@ async fn what_the_database_has_is_not_taken_from_the_journal_again() {
     let folder = Folder::new();
     let mut store = begin(&folder.0);
     write(&mut store, batch(&[(1, Some("new"))])).await.unwrap();
-    let journal = std::fs::read(folder.0.join(JOURNAL)).unwrap();
+    let before = Written::read(&folder.0);
     store.close().await;
     // As if the process had died when the database had all of it, and the journal had not begun anew.
-    std::fs::write(folder.0.join(JOURNAL), &journal).unwrap();
-    assert_eq!(kept(open(&folder.0).1), Ok((vec![(1, "new".into())], 1)));
+    assert_eq!(before.says(&folder.0), Ok(vec![(1, "new".into())]));
     // From the next life on it is one of another time.
-    std::fs::write(folder.0.join(JOURNAL), &journal).unwrap();
-    let why = contents(&folder.0).unwrap_err();
+    open(&folder.0).0.close().await;
+    let why = before.says(&folder.0).unwrap_err();
     assert!(why.contains("votes.journal and votes.redb are not of the same time"), "{why}");
 }
 
@@ -329,7 +350,7 @@ async fn a_full_journal_goes_to_the_database_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_peer_that_lived_and_misses_a_file_knows_that_it_lost_its_memory() {
-    for missing in [&[DATABASE][..], &[JOURNAL], &[DATABASE, JOURNAL]] {
+    for missing in [&[DATABASE][..], &[JOURNAL], &[HEADER], &[DATABASE, JOURNAL], &FILES] {
         let folder = Folder::new();
         let mut store = begin(&folder.0);
         write(&mut store, batch(&[(1, Some("a"))])).await.unwrap();
@@ -364,5 +385,5 @@ async fn damaged_files_are_kept_once_and_no_more() {
         let left = std::fs::read_to_string(folder.0.join("votes.redb.damaged")).unwrap();
         assert_eq!(left, round);
     }
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 4);
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 6);
 }
