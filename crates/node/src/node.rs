@@ -8,7 +8,7 @@ use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed};
 use sigmalock_protocols::parts::Placement;
 use sigmalock_protocols::sigma::{self, Sigma};
-use sigmalock_protocols::views::Roster;
+use sigmalock_protocols::views::{self, Roster};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -20,7 +20,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
 use crate::store::{Charter, Memory, OpenError, Records, Store};
-use crate::transport::{self, Settings, Started};
+use crate::transport::{self, JOIN_PAUSE_MAX, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -354,7 +354,10 @@ fn looks_at(config: &Config) -> String {
     match (addresses.as_slice(), config.mdns) {
         ([], true) => " on the local network".into(),
         ([], false) => ": it was told of nobody to join, and finds nobody it knew".into(),
-        (addresses, _) => format!(" at {}", addresses.join(", ")),
+        (addresses, _) => {
+            let (addresses, pause) = (addresses.join(", "), JOIN_PAUSE_MAX);
+            format!(" at {addresses}; it tries again and again, at most {pause:?} apart")
+        }
     }
 }
 
@@ -411,5 +414,9 @@ impl Driven for Agent<Agreed> {
     }
     fn origin(&self) -> Option<u64> {
         self.inner().views().roster().map(Roster::origin)
+    }
+    fn has_forgotten(&self) -> bool {
+        let views = self.inner().views();
+        views.standing() == views::Standing::Lost || views.loss().is_some()
     }
 }
