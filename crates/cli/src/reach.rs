@@ -67,6 +67,14 @@ pub(crate) fn not_acquired(
     match error {
         AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
             let why = if why_not.is_empty() { String::new() } else { format!("; {why_not}") };
+            let error = match error {
+                // As it was given.
+                AcquireError::TimedOut { waited } => {
+                    let waited = humantime::format_duration(*waited);
+                    format!("the lock was not to be had in {waited}")
+                }
+                error => error.to_string(),
+            };
             Failure::not_acquired(format!("{name}: {error}{why}")).into()
         }
         AcquireError::BadName { .. } | AcquireError::Refused { .. } => {

@@ -73,7 +73,10 @@ impl Swarm {
             let client = Client::connect(&self.api(index)).await?;
             loop {
                 let status = client.status().await?;
-                if status.can_grant && status.peers_up as usize >= self.members.len() {
+                if status.can_grant
+                    && status.votes
+                    && status.peers_up as usize >= self.members.len()
+                {
                     break;
                 }
                 if begin.elapsed() > patience {
@@ -81,7 +84,7 @@ impl Swarm {
                         "the peers did not find each other in {patience:?}: {} of {} are there; {}",
                         status.peers_up,
                         self.members.len(),
-                        status.why_not
+                        status.why_no_vote
                     );
                 }
                 sleep(LOOK_EVERY).await;

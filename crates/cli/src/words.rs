@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use sigmalock::report::Mode;
 
-/// A length of time with the two units that matter: `340 µs`, `12.5 ms`, `4.2 s`, `3 min 5 s`, `2 h 7 min`.
+/// A length of time with the two units that matter: `340 µs`, `12.5 ms`, `12 ms`, `4.2 s`, `3 min 5 s`, `2 h 7 min`.
 pub(crate) fn time(duration: Duration) -> String {
     let (us, s) = (duration.as_micros(), duration.as_secs());
     match s {
+        0 if us % 1_000 == 0 => format!("{} ms", us / 1_000),
         0 if us < 1_000 => format!("{us} µs"),
         0 => format!("{:.1} ms", duration.as_secs_f64() * 1e3),
         1..60 => format!("{:.1} s", duration.as_secs_f64()),
@@ -58,7 +59,9 @@ mod tests {
     #[test]
     fn lengths_of_time_have_the_units_that_matter() {
         assert_eq!(time(Duration::from_micros(340)), "340 µs");
-        assert_eq!(millis(12), "12.0 ms");
+        assert_eq!(time(Duration::from_micros(12_345)), "12.3 ms");
+        assert_eq!(millis(12), "12 ms");
+        assert_eq!(millis(0), "0 ms");
         assert_eq!(millis(4_200), "4.2 s");
         assert_eq!(millis(185_000), "3 min 5 s");
         assert_eq!(millis(7_620_000), "2 h 7 min");

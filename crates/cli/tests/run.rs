@@ -109,7 +109,11 @@ fn who_does_not_want_to_wait_is_told_75() {
     let begin = Instant::now();
     let waited = machine.run(&["run", "/x", "--wait", "500ms", "--", "true"]);
     assert_eq!(waited.code, Some(75), "{}", waited.stderr);
+    assert_eq!(waited.stderr, "sigmalock: /x: the lock was not to be had in 500ms\n");
     assert!(begin.elapsed() >= Duration::from_millis(500));
+    // As it was given, whatever was left of it for the last of several.
+    let waited = machine.run(&["run", "/w,/x", "--wait", "1s", "--", "true"]);
+    assert_eq!(waited.stderr, "sigmalock: /x: the lock was not to be had in 1s\n");
     // None of several names is held when one cannot be had.
     assert_eq!(machine.run(&["run", "/w,/x", "--try", "--", "true"]).code, Some(75));
     assert_eq!(machine.run(&["run", "/w", "--try", "--", "true"]).code, Some(0));
@@ -322,4 +326,39 @@ fn settings_come_from_flags_else_environment_else_file() {
         assert_eq!(ran.stderr, format!("sigmalock: {}: {sentence}\n", config.display()));
         assert_eq!(ran.code, Some(64));
     }
+}
+
+#[test]
+fn several_locks_are_broken_each_whatever_becomes_of_the_others() {
+    let machine = Machine::new();
+    let holder = |name: &str| {
+        let inside = machine.file(&format!("inside{}", name.replace('/', "-")));
+        let script = format!("touch {}; sleep 60", inside.display());
+        let holder = machine.spawn(&["run", name, "--", "sh", "-c", &script]);
+        wait_until("the holder is inside", || inside.exists());
+        holder
+    };
+    let holders = [holder("/a"), holder("/z")];
+    let mut readers = Vec::new();
+    for reader in ["1", "2"] {
+        let inside = machine.file(reader);
+        let script = format!("touch {}; sleep 60", inside.display());
+        readers.push(machine.spawn(&["run", "/r", "--shared", "--", "sh", "-c", &script]));
+        wait_until("the reader is inside", || inside.exists());
+    }
+    let broken = machine.run(&["break", "/z,/nobody,/a,/r,/none", "--yes"]);
+    assert_eq!(broken.code, Some(1), "{}", broken.stderr);
+    let lines: Vec<&str> = broken.stdout.lines().collect();
+    let [a, r, z] = lines.as_slice() else { panic!("{}", broken.stdout) };
+    assert!(a.starts_with("/a: ") && a.ends_with(" was told to leave"), "{a}");
+    assert!(r.starts_with("/r: ") && r.ends_with(" and 1 more were told to leave"), "{r}");
+    assert!(z.starts_with("/z: ") && z.ends_with(" was told to leave"), "{z}");
+    for name in ["/nobody", "/none"] {
+        let sentence = format!("sigmalock: {name}: nobody holds that lock\n");
+        assert!(broken.stderr.contains(&sentence), "{}", broken.stderr);
+    }
+    for mut run in holders.into_iter().chain(readers) {
+        assert_eq!(run.wait().expect("it ends").code(), Some(76));
+    }
+    assert_eq!(machine.run(&["break", "/a", "--yes"]).code, Some(1));
 }

@@ -42,7 +42,7 @@ impl Line {
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES);
         let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
-            let reason = innermost(&error);
+            let reason = absence(address).unwrap_or_else(|| innermost(&error));
             ConnectError::Unreachable { address: address.to_string(), reason }
         })?;
         Ok(Self { address: address.clone(), channel, socket })
@@ -52,6 +52,19 @@ impl Line {
     pub(crate) fn socket(&self) -> Option<RawFd> {
         Some(self.socket.load(Ordering::Acquire)).filter(|fd| *fd >= 0)
     }
+}
+
+/// What is not there that should be, if so.
+fn absence(address: &Address) -> Option<String> {
+    let Address::Unix(path) = address else { return None };
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty())?;
+    if !dir.exists() {
+        return Some(format!(
+            "there is no directory {dir:?}; start a peer, or name the socket of one"
+        ));
+    }
+    let there = path.symlink_metadata().is_ok();
+    (!there).then(|| "there is no such socket; start a peer, or name the socket of one".to_owned())
 }
 
 /// What a connection reads and writes.

@@ -79,11 +79,6 @@ pub enum PlaceError {
     },
 }
 
-/// As people say it: what is left of a patience is rarely round.
-fn in_millis(span: Duration) -> Duration {
-    Duration::from_millis((span + Duration::from_micros(500)).as_millis() as u64)
-}
-
 /// Why a lock was not acquired. Nothing is held, and nothing waits.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,7 +88,7 @@ pub enum AcquireError {
     #[error("the lock cannot be had now")]
     Busy,
     /// It was not to be had in the time given. Try again, or wait longer.
-    #[error("the lock was not to be had in {:?}", in_millis(*waited))]
+    #[error("the lock was not to be had in {waited:?}")]
     TimedOut {
         /// The time given.
         waited: Duration,

@@ -110,7 +110,16 @@ impl Locks {
                 }
                 match lock.acquire().await {
                     Ok(guard) => guards.0.push(guard),
-                    Err(error) => return Err(LocksError { name: name.clone(), error }),
+                    Err(error) => {
+                        let error = match (error, self.wait) {
+                            // Of what was left of it nobody knows.
+                            (AcquireError::TimedOut { .. }, Some(waited)) => {
+                                AcquireError::TimedOut { waited }
+                            }
+                            (error, _) => error,
+                        };
+                        return Err(LocksError { name: name.clone(), error });
+                    }
                 }
                 if guards.is_lost() {
                     continue 'anew;

@@ -209,7 +209,7 @@ fn a_named_peer_is_never_started(dir: &Path) {
     let nowhere = format!("unix:{}/nobody.sock", dir.display());
     let said = output(command(dir, &["role", "start"]).env(place::API_VARIABLE, &nowhere));
     let address = nowhere.parse::<place::Address>().expect("an address").to_string();
-    let reason = "No such file or directory (os error 2)".to_owned();
+    let reason = "there is no such socket; start a peer, or name the socket of one".to_owned();
     assert_eq!(said, format!("error {}", ConnectError::Unreachable { address, reason }));
     assert!(!dir.join("sigmalock").exists());
 }

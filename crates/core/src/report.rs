@@ -46,10 +46,16 @@ pub struct ViewReport {
     pub votes: (u16, u16),
     /// How this peer stands to it.
     pub standing: Standing,
+    /// Whether users of this peer get locks, by its own vote or those of others, as far as it knows: it reaches enough
+    /// members that vote.
+    pub gets_locks: bool,
     /// Peers that can be reached and are of another swarm, as far as known.
     pub strangers: Vec<PeerId>,
     /// Peers that came back with an old disk, as they said, and have not been taken in anew since.
     pub outdated: Vec<PeerId>,
+    /// With [`Standing::Unvouched`], once somebody has vouched: for so long at most it waits for the others that it
+    /// reaches.
+    pub vouched_in: Option<Span>,
 }
 
 /// A member of a view, as one peer sees it.

@@ -8,7 +8,8 @@
 //!
 //! - [`node`], [`handle`], [`report`]: what the rest of the program sees of a peer.
 //! - `driver`: one task that owns the protocol, its timers and its effects, and does nothing else.
-//! - `store`: durable records, written in groups; what rests on them waits until they are on disk.
+//! - `store`: durable records, written in groups; what rests on them waits until they are on disk. `past`: what
+//!   is left of former lives.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
 //! - [`key`], [`identity`], [`origin`], `acquaintances`, `clock`: small things that a peer has.
@@ -25,6 +26,7 @@ mod link;
 pub mod node;
 mod operator;
 pub mod origin;
+mod past;
 pub mod report;
 mod store;
 mod transport;

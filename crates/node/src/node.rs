@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sigmalock_core::{Birth, Incarnation, PeerId, Protocol, Span};
+use sigmalock_core::{Incarnation, PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed};
 use sigmalock_protocols::parts::Placement;
 use sigmalock_protocols::sigma::{self, Sigma};
-use sigmalock_protocols::views::Roster;
+use sigmalock_protocols::views::{self, Roster};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -16,11 +16,12 @@ use crate::acquaintances;
 use crate::config::{Beginning, Config, Membership};
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
-use crate::identity::{Identity, IdentityError};
+use crate::identity::IdentityError;
 use crate::link::{self, PeerInfo, Role};
 use crate::origin::Origin;
-use crate::store::{Charter, Directory, Memory, OpenError, Records, Store};
-use crate::transport::{self, Settings, Started};
+use crate::past::Past;
+use crate::store::OpenError;
+use crate::transport::{self, JOIN_PAUSE_MAX, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -119,8 +120,8 @@ impl Node {
     /// Starts a peer. Must run inside a tokio runtime; one thread is enough.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         check(&config)?;
-        let past = recall(&config)?;
-        let resumes = !matches!(past.memory, Memory::First);
+        let past = Past::recall(&config)?;
+        let resumes = past.lived();
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
         let origin = origin(&config);
         let settings =
@@ -198,105 +199,12 @@ fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// A swarm is founded on purpose or not at all.
-fn begins_somehow(config: &Config) -> Result<(), StartError> {
-    let alone = matches!(config.beginning, Beginning::Found | Beginning::Expect(1));
-    let founds = alone && config.role == Role::Host;
-    if founds || !config.join.is_empty() || config.mdns { Ok(()) } else { Err(StartError::Nobody) }
-}
-
-/// What is left of former lives.
-struct Past {
-    identity: Identity,
-    store: Option<Store>,
-    memory: Memory,
-}
-
-impl Past {
-    /// Why it remembers nothing, in words, if that is so.
-    fn loss(&self) -> Option<String> {
-        match &self.memory {
-            Memory::Lost(why) => Some(why.clone()),
-            Memory::First | Memory::Kept { .. } => None,
-        }
-    }
-
-    /// How many records were ever written to its data directory.
-    const fn writes(&self) -> u64 {
-        match self.memory {
-            Memory::Kept { writes, .. } => writes,
-            Memory::First | Memory::Lost(_) => 0,
-        }
-    }
-}
-
 /// Which swarm this peer belongs to, as far as it knew.
 fn origin(config: &Config) -> Arc<Origin> {
     match config.membership {
         Membership::Open => Arc::default(),
         Membership::Agreed => Arc::new(Origin::recall(config.data.as_deref())),
     }
-}
-
-/// Who this peer is, and what it remembers.
-fn recall(config: &Config) -> Result<Past, StartError> {
-    if config.membership == Membership::Agreed
-        && !config.data.as_deref().is_some_and(Identity::exists)
-    {
-        // Before anything is written: who is told better next time is not to be taken for old.
-        begins_somehow(config)?;
-    }
-    let Some(dir) = &config.data else {
-        let identity = Identity::ephemeral();
-        return Ok(Past { identity, store: None, memory: Memory::First });
-    };
-    let directory = |cause| StartError::Directory { path: dir.clone(), cause };
-    std::fs::create_dir_all(dir).map_err(directory)?;
-    let directory = Directory::take(dir)?;
-    let lived = Identity::exists(dir);
-    if !lived && Identity::was_never_used(dir) {
-        Store::discard(&directory)?;
-    } else if !lived && (Store::exists(dir) || Origin::exists(dir)) {
-        // Another identity could do nothing with them, and is not to be taken for the one that is lost.
-        return Err(IdentityError::missing(dir).into());
-    }
-    let identity = if lived { Identity::load(dir)? } else { Identity::draft(dir)? };
-    let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
-    let keyed = config.swarm_key.is_some();
-    let charter = match config.membership {
-        Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens, keyed),
-        Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens, keyed),
-    };
-    let (store, memory) = Store::open(directory, &charter, lived)?;
-    if !lived {
-        Identity::keep(dir)?;
-    }
-    if let Memory::Lost(why) = &memory {
-        tracing::warn!("this peer has lost its memory: {why}");
-    }
-    Ok(Past { identity, store: Some(store), memory })
-}
-
-/// What a protocol is to remember of a former life.
-fn birth<P: Driven>(config: &Config, past: &Past) -> Result<Birth<P>, StartError> {
-    Ok(match &past.memory {
-        Memory::First => Birth::First,
-        Memory::Kept { records, .. } => match understand::<P>(records) {
-            Some(records) => Birth::Recovered(records),
-            None => return Err(StartError::Record(config.data.clone().unwrap_or_default())),
-        },
-        // It may have made promises.
-        Memory::Lost(_) => Birth::Amnesiac,
-    })
-}
-
-type Understood<P> = Vec<(<P as Protocol>::DurableKey, <P as Protocol>::Durable)>;
-
-fn understand<P: Driven>(records: &Records) -> Option<Understood<P>> {
-    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
-        Some((postcard::from_bytes(key).ok()?, postcard::from_bytes(value).ok()?))
-    };
-    records.iter().map(decode).collect()
 }
 
 /// The parts of a driver.
@@ -333,7 +241,7 @@ impl Assembly<'_> {
             me,
             placement,
             incarnation,
-            birth: birth(config, &past)?,
+            birth: past.birth(config)?,
             loss: past.loss(),
             writes: past.writes(),
             seed: getrandom::u64().map_err(StartError::Random)?,
@@ -358,7 +266,10 @@ fn looks_at(config: &Config) -> String {
     match (addresses.as_slice(), config.mdns) {
         ([], true) => " on the local network".into(),
         ([], false) => ": it was told of nobody to join, and finds nobody it knew".into(),
-        (addresses, _) => format!(" at {}", addresses.join(", ")),
+        (addresses, _) => {
+            let (addresses, pause) = (addresses.join(", "), JOIN_PAUSE_MAX);
+            format!(" at {addresses}; it tries again and again, at most {pause:?} apart")
+        }
     }
 }
 
@@ -393,7 +304,7 @@ fn locks(mut sigma: sigma::Config, config: &Config) -> sigma::Config {
 }
 
 /// One for each user that is let in under a grant.
-fn tokens_per_grant(config: &Config) -> u64 {
+pub(crate) fn tokens_per_grant(config: &Config) -> u64 {
     u64::from(config.hand_overs_max.max(1))
 }
 
@@ -416,77 +327,8 @@ impl Driven for Agent<Agreed> {
     fn origin(&self) -> Option<u64> {
         self.inner().views().roster().map(Roster::origin)
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::tests::Folder;
-    use crate::store::Batch;
-
-    fn config(dir: &std::path::Path) -> Config {
-        let membership = Membership::Agreed;
-        let plain = crate::transport::tests::config(Vec::new());
-        Config { data: Some(dir.to_owned()), beginning: Beginning::Found, membership, ..plain }
-    }
-
-    fn is_new(past: &Past) -> bool {
-        matches!(past.memory, Memory::First)
-    }
-
-    async fn close(past: Past) -> sigmalock_core::PeerId {
-        past.store.unwrap().close().await;
-        past.identity.peer_id()
-    }
-
-    /// A process may be killed at any of these moments.
-    #[tokio::test]
-    async fn a_first_life_that_was_cut_short_before_anybody_heard_of_it_was_none() {
-        let whole = Folder::new();
-        let first = close(recall(&config(&whole.0)).unwrap()).await;
-        let draft = std::fs::read(whole.0.join("identity")).unwrap();
-        let all = ["votes.journal", "votes.header", "votes.redb"];
-        for files in (0..=all.len()).map(|count| &all[..count]) {
-            for part in [1, 2] {
-                let folder = Folder::new();
-                std::fs::write(folder.0.join("identity.new"), &draft[..draft.len() / part])
-                    .unwrap();
-                for file in files {
-                    let bytes = std::fs::read(whole.0.join(file)).unwrap();
-                    std::fs::write(folder.0.join(file), &bytes[..bytes.len() / part]).unwrap();
-                }
-                let past = recall(&config(&folder.0)).unwrap();
-                assert!(is_new(&past) && past.identity.peer_id() != first);
-                let peer = close(past).await;
-                let past = recall(&config(&folder.0)).unwrap();
-                assert!(
-                    is_new(&past) && past.identity.peer_id() == peer,
-                    "and is kept from then on"
-                );
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_life_that_wrote_something_is_remembered_or_missed() {
-        let folder = Folder::new();
-        let mut past = recall(&config(&folder.0)).unwrap();
-        let mut batch = Batch::default();
-        batch.push(&1u32, Some(&"a")).unwrap();
-        past.store.as_mut().unwrap().write(batch);
-        close(past).await;
-        let past = recall(&config(&folder.0)).unwrap();
-        assert!(matches!(past.memory, Memory::Kept { writes: 1, .. }));
-        close(past).await;
-        for file in ["votes.journal", "votes.header", "votes.redb"] {
-            std::fs::remove_file(folder.0.join(file)).unwrap();
-        }
-        let past = recall(&config(&folder.0)).unwrap();
-        assert!(past.loss().is_some());
-        close(past).await;
-        // Without its identity it is nobody.
-        std::fs::remove_file(folder.0.join("identity")).unwrap();
-        let refused = recall(&config(&folder.0)).err().unwrap().to_string();
-        assert!(refused.contains("is missing, and other files of its peer are there"), "{refused}");
+    fn has_forgotten(&self) -> bool {
+        let views = self.inner().views();
+        views.standing() == views::Standing::Lost || views.loss().is_some()
     }
 }

@@ -145,21 +145,31 @@ impl Handle {
                 Ok(EvictOutcome::NotHeld)
             };
         }
-        let peers: BTreeMap<PeerId, &Holder> = report.holders.iter().map(|h| (h.peer, h)).collect();
-        let ask = |(peer, holder)| {
+        // A peer puts all of its users out at once.
+        let mut peers: BTreeMap<PeerId, Vec<Holder>> = BTreeMap::new();
+        for holder in report.holders {
+            peers.entry(holder.peer).or_default().push(holder);
+        }
+        let ask = |(peer, holders)| {
             let question = Question::Evict { name: name.clone() };
-            async move { (holder, self.ask(peer, question).await) }
+            async move { (holders, self.ask(peer, question).await) }
         };
-        let mut outcome = EvictOutcome::NotHeld;
-        for (holder, answer) in join_all(peers.into_iter().map(ask)).await {
-            let Holder { peer, label, ends_in, .. } = holder.clone();
+        let (mut told, mut away) = (Vec::new(), None);
+        for (holders, answer) in join_all(peers.into_iter().map(ask)).await {
             match answer {
-                Some(Answer::Evicted(true)) => outcome = EvictOutcome::Evicted { peer, label },
+                Some(Answer::Evicted(true)) => told.extend(holders),
                 Some(_) => {}
-                None => return Err(EvictError::HolderAway { peer, ends_in }),
+                None => away = away.or_else(|| holders.into_iter().next()),
             }
         }
-        Ok(outcome)
+        if let Some(Holder { peer, ends_in, .. }) = away {
+            return Err(EvictError::HolderAway { peer, ends_in, others: told.len() });
+        }
+        let others = told.len().saturating_sub(1);
+        Ok(told.into_iter().next().map_or(
+            EvictOutcome::NotHeld,
+            |Holder { peer, label, .. }| EvictOutcome::Evicted { peer, label, others },
+        ))
     }
 
     /// Goes on without members of an agreed membership, all who are gone at once: the last resort when half

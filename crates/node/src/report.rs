@@ -14,6 +14,11 @@ pub(crate) const fn duration(span: Span) -> Duration {
     Duration::from_micros(span.as_micros())
 }
 
+/// A length of time in a sentence: `3.2 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
 /// A lock, as its hosts and users described it.
 #[derive(Debug, Clone, Serialize)]
 pub struct LockReport {
@@ -148,6 +153,8 @@ pub struct Place {
     pub since: Option<u64>,
     /// For a member that cannot be reached: since when.
     pub silent_for: Option<Duration>,
+    /// It has said that it lost its memory: it votes for nobody until it has been removed and added again.
+    pub forgot: bool,
 }
 
 /// What came of an eviction.
@@ -159,23 +166,29 @@ pub enum EvictOutcome {
         peer: PeerId,
         /// Who it was.
         label: Option<String>,
+        /// How many others were inside with it, and have been told the same.
+        others: usize,
     },
     /// Nobody was inside.
     NotHeld,
 }
 
-/// Why nobody was evicted. Nothing changed, as far as known.
+/// Why not everybody was evicted. If nothing is said of others, nothing changed, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvictError {
-    /// The holder's peer cannot be reached.
+    /// The holder's peer, or one of several, cannot be reached.
     #[error(
-        "{peer} holds the lock and does not answer; its right ends in {ends_in:?}, if it is not renewed"
+        "{peer} holds the lock and does not answer; its right ends in {}, if it is not renewed{}",
+        seconds(*ends_in),
+        if *others == 0 { String::new() } else { format!("; {others} others inside were told to leave") }
     )]
     HolderAway {
         /// That peer.
         peer: PeerId,
         /// When its right ends.
         ends_in: Duration,
+        /// How many others were inside, and have been told to leave.
+        others: usize,
     },
     /// Too few hosts answered to say who holds the lock.
     #[error(
@@ -224,10 +237,14 @@ pub struct StatusReport {
     pub peer: PeerId,
     /// What it does.
     pub role: Role,
-    /// Whether it can grant locks to its users, as far as it knows.
+    /// Whether its users get locks, by its own vote or those of others, as far as it knows.
     pub can_grant: bool,
     /// If not, why not, in words.
     pub why_not: Option<String>,
+    /// Whether it votes: for its users and for those of others.
+    pub votes: bool,
+    /// If not, why not, in words.
+    pub why_no_vote: Option<String>,
     /// What whoever runs this swarm should know, in words.
     pub advice: Vec<String>,
     /// The membership that peers have agreed on; `None` where they do not.

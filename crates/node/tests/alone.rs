@@ -119,7 +119,7 @@ fn an_evicted_holder_is_told_and_the_next_gets_in() {
         let me = handle.peers().await[0].peer;
         let outcome = handle.evict(name("/a")).await;
         let label = Some("who holds".to_owned());
-        assert_eq!(outcome, Ok(EvictOutcome::Evicted { peer: me, label }));
+        assert_eq!(outcome, Ok(EvictOutcome::Evicted { peer: me, label, others: 0 }));
         assert_eq!(answer(&mut a).await, (1, LockReply::Lost));
         // It may still be on its way out.
         silent(&mut b).await;

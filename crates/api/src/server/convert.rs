@@ -121,6 +121,7 @@ pub(super) fn peer(report: PeerReport) -> v1::Peer {
         member_since: place.and_then(|place| place.since).unwrap_or(0),
         silent_for_ms: millis(place.and_then(|place| place.silent_for).unwrap_or_default()),
         view: place.map_or(0, |place| place.view),
+        forgot: place.is_some_and(|place| place.forgot),
     }
 }
 
@@ -159,6 +160,8 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         uptime_ms: millis(report.uptime),
         can_grant: report.can_grant,
         why_not: report.why_not.unwrap_or_default(),
+        votes: report.votes,
+        why_no_vote: report.why_no_vote.unwrap_or_default(),
         hosts: report.role == Role::Host,
         peers_up: count(report.peers_up),
         hosts_up: count(report.hosts_up),

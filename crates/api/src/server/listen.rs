@@ -19,6 +19,8 @@ use tonic::codegen::tokio_stream::Stream;
 use super::connection::{Connection, Via};
 use super::{CONNECTIONS_MAX, ServerConfig};
 
+/// The longest path of a socket, with the `.new` that it has while it is made.
+const PATH_LEN_MAX: usize = 107 - ".new".len();
 /// How long to wait when the system has no more sockets for us.
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -38,13 +40,39 @@ pub enum BindError {
         /// The path.
         path: PathBuf,
     },
+    /// Its directory is not there. Make it, or give another path.
+    #[error(
+        "the directory {dir:?} of the socket does not exist: make it, for this user alone (mkdir -m 700), or give another path with --socket"
+    )]
+    NoDirectory {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Its directory is not for this user to write to. Use another.
+    #[error(
+        "the directory {dir:?} of the socket cannot be written to by this user ({cause}): change that, or give another path with --socket"
+    )]
+    ClosedDirectory {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The path is longer than the system takes. Give a shorter one.
+    #[error(
+        "{path:?} is too long for a socket, whose path has at most {PATH_LEN_MAX} bytes: give a shorter one with --socket"
+    )]
+    TooLong {
+        /// The path.
+        path: PathBuf,
+    },
     /// The socket cannot be made.
-    #[error("cannot serve {path:?}: {source}")]
+    #[error("cannot serve {path:?}: {cause}")]
     Unix {
         /// The socket.
         path: PathBuf,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Somebody else has that port. Give another.
     #[error("{address} is in use")]
@@ -64,12 +92,12 @@ pub enum BindError {
     #[error("the peer has stopped")]
     Stopped,
     /// The address cannot be served.
-    #[error("cannot serve {address}: {source}")]
+    #[error("cannot serve {address}: {cause}")]
     Tcp {
         /// The address.
         address: SocketAddr,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -143,9 +171,9 @@ fn bind_tcp(address: SocketAddr, remote: bool) -> Result<TcpListener, BindError>
         listener.set_nonblocking(true)?;
         TcpListener::from_std(listener)
     };
-    bind().map_err(|source| match source.kind() {
+    bind().map_err(|cause| match cause.kind() {
         io::ErrorKind::AddrInUse => BindError::TcpInUse { address },
-        _ => BindError::Tcp { address, source },
+        _ => BindError::Tcp { address, cause },
     })
 }
 
@@ -159,7 +187,10 @@ struct OwnSocket {
 
 impl OwnSocket {
     fn bind(path: &Path) -> Result<Self, BindError> {
-        let failed = |source| BindError::Unix { path: path.to_owned(), source };
+        let failed = |cause| failed(path, cause);
+        if path.as_os_str().len() > PATH_LEN_MAX {
+            return Err(BindError::TooLong { path: path.to_owned() });
+        }
         let claim_path = sibling(path, "lock");
         let claim = OpenOptions::new().create(true).truncate(false).write(true).open(claim_path);
         let claim = claim.map_err(failed)?;
@@ -168,7 +199,7 @@ impl OwnSocket {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(BindError::UnixInUse { path: path.to_owned() });
             }
-            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+            Err(fs::TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         remove_stale(path)?;
         let listener = bind_private(path).map_err(failed)?;
@@ -182,9 +213,24 @@ impl Drop for OwnSocket {
     }
 }
 
+/// Why a socket cannot be made, by what the system says.
+fn failed(path: &Path, cause: io::Error) -> BindError {
+    let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
+    match cause.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !dir.is_dir() => {
+            BindError::NoDirectory { dir }
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            BindError::ClosedDirectory { dir, cause }
+        }
+        _ => BindError::Unix { path: path.to_owned(), cause },
+    }
+}
+
 /// Removes a socket that a peer left behind: only if nobody answers on it.
 fn remove_stale(path: &Path) -> Result<(), BindError> {
-    let failed = |source| BindError::Unix { path: path.to_owned(), source };
+    let failed = |cause| failed(path, cause);
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(error)),
@@ -218,4 +264,40 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     name.push(".");
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_cannot_be_made_is_told_with_its_directory_and_the_cure() {
+        let scratch = std::env::temp_dir();
+        let words = |path: &Path, kind: io::ErrorKind| failed(path, kind.into()).to_string();
+        let nowhere = words(&scratch.join("nowhere/at/all.sock"), io::ErrorKind::NotFound);
+        assert!(
+            nowhere.contains("nowhere/at\" of the socket does not exist: make it"),
+            "{nowhere}"
+        );
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            let closed = words(&scratch.join("peer.sock"), kind);
+            let dir = format!("{scratch:?} of the socket cannot be written to");
+            assert!(closed.contains(&dir) && closed.contains("--socket"), "{closed}");
+        }
+        let other = words(&scratch.join("peer.sock"), io::ErrorKind::StorageFull);
+        assert!(other.starts_with("cannot serve"), "{other}");
+        let long = scratch.join("s".repeat(PATH_LEN_MAX));
+        assert!(matches!(OwnSocket::bind(&long), Err(BindError::TooLong { .. })));
+    }
+
+    #[tokio::test]
+    async fn the_longest_path_that_is_taken_can_be_served() {
+        let stem = format!("{}-", std::process::id());
+        let dir = std::env::temp_dir();
+        let room = PATH_LEN_MAX - dir.as_os_str().len() - 1 - stem.len();
+        let path = dir.join(stem + &"s".repeat(room));
+        assert_eq!(path.as_os_str().len(), PATH_LEN_MAX);
+        assert!(OwnSocket::bind(&path).is_ok());
+        fs::remove_file(sibling(&path, "lock")).unwrap();
+    }
 }

@@ -148,9 +148,10 @@ impl LocksService for Locks {
         self.activity.touch();
         self.allow(&request, "break locks")?;
         match self.handle.evict(name(&request.get_ref().name)?).await {
-            Ok(EvictOutcome::Evicted { peer, label }) => {
-                let label = label.unwrap_or_default();
-                Ok(Response::new(v1::BreakResponse { peer: peer.to_string(), label }))
+            Ok(EvictOutcome::Evicted { peer, label, others }) => {
+                let (peer, label) = (peer.to_string(), label.unwrap_or_default());
+                let others = u32::try_from(others).unwrap_or(u32::MAX);
+                Ok(Response::new(v1::BreakResponse { peer, label, others }))
             }
             Ok(EvictOutcome::NotHeld) => Err(Status::not_found("nobody holds that lock")),
             Err(error @ EvictError::Stopped) => Err(Status::unavailable(error.to_string())),

@@ -3,59 +3,89 @@
 use clap::Args;
 use sigmalock_core::Name;
 
-use crate::args;
-use crate::outcome::{Verdict, after_help};
+use crate::acquire::{self, Names};
+use crate::outcome::{Verdict, after_help, complain};
 use crate::reach::{Peer, not_done};
 
 /// Puts whoever holds a lock out: an operator's last resort
 ///
-/// The holder is told to leave, as if it had lost the lock; the lock passes on when it has left or when its
-/// lease ends. What the holder was doing is interrupted: `run` ends its command.
+/// The holder is told to leave, as if it had lost the lock, and so are all of several; the lock passes on when they have
+/// left or when their leases end. What they were doing is interrupted: `run` ends its command. Of several locks each is
+/// broken, whatever becomes of the others; if one of them was not, the exit code is that of the first.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Break {
-    /// The lock
-    #[arg(value_name = "NAME", value_parser = args::name)]
-    name: Name,
+    /// The lock, or several
+    #[arg(value_name = "NAME[,NAME…]", value_parser = acquire::names)]
+    names: Names,
     /// Do not ask
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
     peer: Peer,
-    /// One JSON object
+    /// One JSON object per lock that was broken, one a line
     #[arg(long)]
     json: bool,
 }
 
 const EXAMPLES: &str = "  \
   sigmalock break /printer
-  sigmalock break /printer --yes --json";
+  sigmalock break /printer,/scanner --yes --json";
 
 impl Break {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let name = self.name.as_str();
         if !self.yes && !self.is_meant()? {
-            return Err(anyhow::anyhow!("{name}: left as it is"));
+            return Err(anyhow::anyhow!("{}: left as it is", self.names.joined()));
         }
-        let broken = super::block_on(async {
+        let mut outcome = Ok(Verdict::Holds);
+        let results: Vec<_> = super::block_on(async {
             let client = self.peer.connect().await?;
-            client.break_lock(name).await.map_err(|error| not_done(error).context(name.to_owned()))
+            let mut results = Vec::new();
+            for name in &self.names.0 {
+                results.push((name, client.break_lock(name.as_str()).await));
+            }
+            anyhow::Ok(results)
         })?;
-        if self.json {
-            super::print_json(&broken)?;
-        } else {
-            let who = if broken.label.is_empty() { "whoever was inside" } else { &broken.label };
-            super::print(&format!("{name}: {who} at {} was told to leave\n", broken.peer))?;
+        for (name, result) in results {
+            let name: &Name = name;
+            match result {
+                Ok(broken) if self.json => {
+                    let mut shape = serde_json::to_value(&broken)?;
+                    shape["name"] = name.as_str().into();
+                    super::print_json(&shape)?;
+                }
+                Ok(broken) => {
+                    let who = match broken.label.as_str() {
+                        "" => format!("whoever was inside at {}", broken.peer),
+                        label => format!("{label} at {}", broken.peer),
+                    };
+                    let told = match broken.others {
+                        0 => format!("{who} was told to leave"),
+                        more => format!("{who} and {more} more were told to leave"),
+                    };
+                    super::print(&format!("{}: {told}\n", name.as_str()))?;
+                }
+                Err(error) => {
+                    let error = not_done(error).context(name.as_str().to_owned());
+                    // The last word is for the first that failed.
+                    if outcome.is_ok() {
+                        outcome = Err(error);
+                    } else {
+                        complain(format_args!("sigmalock: {error:#}"));
+                    }
+                }
+            }
         }
-        Ok(Verdict::Holds)
+        outcome
     }
 
     fn is_meant(&self) -> anyhow::Result<bool> {
+        let (names, one) = (self.names.joined(), self.names.0.len() == 1);
         let risk = format!(
-            "The holder of {} is told to leave; the lock passes on when it has, or when its lease ends.\n",
-            self.name.as_str()
+            "Whoever holds {names} is told to leave; {} passes on when they have, or when their leases end.\n",
+            if one { "the lock" } else { "each" }
         );
         let unasked = "break interrupts whoever holds the lock: say --yes if that is meant";
-        super::confirm(&risk, "Break it?", unasked)
+        super::confirm(&risk, if one { "Break it?" } else { "Break them?" }, unasked)
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use sigmalock::report;
 use sigmalock_core::Name;
 
-use super::inspect::{token, who};
+use super::inspect::who;
 use crate::args;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
@@ -75,7 +75,7 @@ fn holder(lock: &report::Lock, text: &mut String) {
             holder.votes,
             lock.replicas_total,
             lock.quorum,
-            token(lock),
+            words::token(holder.token),
             words::millis(holder.ends_in_ms),
         ),
         None if lock.replicas.is_empty() => {

@@ -65,8 +65,8 @@ impl Forget {
             let are = if gone.len() == 1 { "is" } else { "are" };
             let (peers, view) = (forgotten.peers.join(", "), forgotten.view);
             super::print(&format!("{peers} {are} forgotten; view {view} has {members}\n"))?;
-            if !status.can_grant {
-                super::print(&format!("{}\n", status.why_not))?;
+            if !status.votes {
+                super::print(&format!("{}\n", status.why_no_vote))?;
             }
         }
         Ok(Verdict::Holds)

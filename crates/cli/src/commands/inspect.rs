@@ -11,6 +11,9 @@ use crate::table::{Align, Table};
 use crate::words;
 
 /// Shows what the hosts of a lock say about it, replica by replica
+///
+/// The token is the holder's. The hosts know it only roughly: a peer is given a block of tokens at once, for several of
+/// its users, and a host may know the end of that block, or that of the one before.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Inspect {
@@ -64,13 +67,12 @@ fn head(lock: &report::Lock) -> String {
         return format!("{name}\n{}waiting  {waiting}\n\n", lines.collect::<String>());
     }
     let holder = lock.holder.as_ref().map_or_else(|| "nobody".to_owned(), line);
-    format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {}\n\n", token(lock))
-}
-
-/// The holder's token; without one, the last that any host knows.
-pub(crate) fn token(lock: &report::Lock) -> String {
-    let holder = lock.holder.as_ref().map_or(0, |holder| holder.token);
-    words::token(if holder > 0 { holder } else { lock.token })
+    let token = match lock.holder.as_ref().map_or(0, |holder| holder.token) {
+        0 if lock.token == 0 => words::token(0),
+        0 => format!("not known; the highest that a host knows is {}", lock.token),
+        token => token.to_string(),
+    };
+    format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
 }
 
 /// A holder as people know it: its label, if its peer told it; with a permit, which.
@@ -91,7 +93,7 @@ fn replicas(lock: &report::Lock) -> Table<7> {
         left("vote"),
         right("ends in"),
         right("waiting"),
-        right("token"),
+        right("highest token"),
         left("remark"),
     ]);
     for replica in &lock.replicas {
@@ -111,9 +113,31 @@ fn replicas(lock: &report::Lock) -> Table<7> {
             },
             if free { "-".to_owned() } else { words::millis(replica.ends_in_ms) },
             replica.waiting.to_string(),
-            replica.token.to_string(),
+            words::token(replica.token),
             remark,
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_the_holders_and_what_hosts_know_is_called_by_another_name() {
+        let holder = report::Holder { token: 9, ..report::Holder::default() };
+        let mut lock = report::Lock { holder: Some(holder), token: 15, ..report::Lock::default() };
+        assert!(head(&lock).contains("\ntoken    9\n"), "{}", head(&lock));
+        lock.holder = None;
+        let words = "token    not known; the highest that a host knows is 15";
+        assert!(head(&lock).contains(words), "{}", head(&lock));
+        lock.token = 0;
+        assert!(head(&lock).contains("token    -"), "{}", head(&lock));
+        lock.replicas = vec![report::Replica { token: 15, ..report::Replica::default() }];
+        let mut table = Vec::new();
+        replicas(&lock).print(&mut table).expect("it can be written");
+        let table = String::from_utf8(table).expect("UTF-8");
+        assert!(table.contains("highest token") && table.contains("15"), "{table}");
+    }
 }

@@ -64,7 +64,11 @@ fn head(peers: &[report::Peer], status: &report::PeerStatus) -> String {
         Some(peer) if peer.standing.is_empty() => String::new(),
         Some(peer) if peer.view > 0 => {
             let members = words::count(members as u64, "member");
-            format!("view {}: {up} of {members} up\n\n", peer.view)
+            let forgetful = match peers.iter().filter(|peer| peer.forgot).count() {
+                0 => String::new(),
+                count => format!(", {count} without memory"),
+            };
+            format!("view {}: {up} of {members} up{forgetful}\n\n", peer.view)
         }
         _ => format!("{}\n\n", status.why_not),
     }
@@ -72,7 +76,11 @@ fn head(peers: &[report::Peer], status: &report::PeerStatus) -> String {
 
 fn standing(peer: &report::Peer) -> String {
     match peer.standing.as_str() {
+        "member" if peer.forgot => {
+            format!("member since view {}, lost its memory", peer.member_since)
+        }
         "member" => format!("member since view {}", peer.member_since),
+        "outside" if peer.forgot => "not a member, lost its memory".to_owned(),
         "outside" => "not a member".to_owned(),
         _ if peer.hosts => "host".to_owned(),
         _ => "client only".to_owned(),

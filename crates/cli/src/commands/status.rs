@@ -1,4 +1,4 @@
-//! `status`: whether this peer can grant locks.
+//! `status`: whether this peer gets its users locks, and whether it votes.
 
 use clap::Args;
 use sigmalock::report::PeerStatus;
@@ -7,7 +7,11 @@ use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::words;
 
-/// Tells how the peer is; exits with 0 when it can grant locks, else with 1
+/// Tells how the peer is; exits with 0 when it can grant locks and votes, else with 1
+///
+/// A peer can grant locks when its users get them, be it by its own vote or by those of others. One that does not vote
+/// is of no help to others, and must not be counted on when the next one is stopped. A client, which never votes, exits
+/// with 0 when it can grant.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Status {
@@ -33,7 +37,8 @@ impl Status {
         } else {
             super::print(&describe(&status))?;
         }
-        Ok(if status.can_grant { Verdict::Holds } else { Verdict::Violated })
+        let well = status.can_grant && (status.votes || !status.hosts);
+        Ok(if well { Verdict::Holds } else { Verdict::Violated })
     }
 }
 
@@ -51,14 +56,14 @@ fn members(status: &PeerStatus) -> String {
     }
     let (up, members) = (status.members_up, words::count(u64::from(status.members), "member"));
     let standing = match status.standing.as_str() {
-        "client" => "this peer is a client",
-        "outside" => "this peer is not one",
-        "lost" => "this peer has lost its memory",
-        "old-disk" => "the disk of this peer is an old one",
-        "unvouched" => "this peer has just come back",
-        "learning" => "this one learning",
-        "minority" => "this one in a minority",
-        _ => "this one voting",
+        "client" => "this peer is a client, and none of them",
+        "outside" => "this peer is none of them",
+        "lost" => "this one has lost its memory",
+        "old-disk" => "this one came back with an old disk",
+        "unvouched" => "this one has just come back",
+        "learning" => "this one is finding out which locks are held",
+        "minority" => "this one reaches too few",
+        _ => "this one votes",
     };
     format!("agreed; view {}: {up} of {members} up, {standing}", status.view)
 }
@@ -67,9 +72,19 @@ fn describe(status: &PeerStatus) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
     line("peer", format!("{} (process {}, version {})", status.peer, status.pid, status.version));
-    line("can grant", if status.can_grant { "yes" } else { "no" }.to_owned());
+    let by_others = status.can_grant && !status.votes;
+    let can_grant = match (status.can_grant, by_others) {
+        (true, true) => "yes, by the votes of others",
+        (true, false) => "yes",
+        (false, _) => "no",
+    };
+    line("can grant", can_grant.to_owned());
     if !status.why_not.is_empty() {
         line("", status.why_not.clone());
+    }
+    line("votes", if status.votes { "yes" } else { "no" }.to_owned());
+    if !status.why_no_vote.is_empty() && status.why_no_vote != status.why_not {
+        line("", status.why_no_vote.clone());
     }
     for address in &status.listening {
         line("listens at", address.clone());
@@ -94,7 +109,7 @@ fn describe(status: &PeerStatus) -> String {
         if status.hosts { "hosts replicas" } else { "client only, hosts nothing" }.to_owned(),
     );
     let memory = if status.durable { status.data.clone() } else { "in memory only".to_owned() };
-    line("votes", memory);
+    line("data", memory);
     let sessions = words::count(u64::from(status.sessions), "session");
     line("use", format!("{sessions}, {} held, {} waiting", status.held, status.waiting));
     for refusal in &status.refusals {

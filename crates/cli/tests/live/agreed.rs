@@ -22,7 +22,7 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 /// What `peers --json` shows.
-fn peers(peer: &Peer) -> Vec<Value> {
+pub(crate) fn peers(peer: &Peer) -> Vec<Value> {
     let output = peer.ask(&["peers", "--json"]);
     assert!(output.status.success(), "{}", said(&output));
     let lines = String::from_utf8(output.stdout).expect("UTF-8");

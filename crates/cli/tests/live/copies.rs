@@ -102,11 +102,9 @@ async fn one_directory_on_two_machines_in_turn_is_noticed_each_time() {
             says(&fleet.peers[index], OLD).await;
         }
         assert!(fleet.agrees_on(3, IN_A_WHILE).await >= view + 2, "it is removed and added");
-        assert!(
-            fleet.peers[index].logged().contains("cannot grant locks"),
-            "{}",
-            fleet.peers[index].logged()
-        );
+        let log = fleet.peers[index].logged();
+        let told = ["votes for nobody until", "is not in the swarm"];
+        assert!(told.iter().any(|words| log.contains(words)), "{log}");
         assert!(!guard.lost_signal().is_lost(), "two of three kept the holder inside");
         witness.leave(&held, guard.token());
     }

@@ -354,13 +354,15 @@ impl Fleet {
                 statuses.push(peer.client().await.status().await.expect("it has a status"));
             }
             let view = statuses[0].view;
-            let agree =
-                |s: &PeerStatus| s.can_grant && s.view == view && s.members as usize == members;
+            let agree = |s: &PeerStatus| {
+                s.can_grant && s.votes && s.view == view && s.members as usize == members
+            };
             if statuses.iter().all(agree) {
                 return view;
             }
             let words = |s: &PeerStatus| {
-                format!("{}: view {} of {}, {}", s.peer, s.view, s.members, s.why_not)
+                let why = if s.can_grant { &s.why_no_vote } else { &s.why_not };
+                format!("{}: view {} of {}, {why}", s.peer, s.view, s.members)
             };
             let said: Vec<String> = statuses.iter().map(words).collect();
             assert!(begin.elapsed() < within, "no view of {members}:\n{}", said.join("\n"));

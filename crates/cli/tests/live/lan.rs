@@ -92,7 +92,7 @@ async fn until(what: &str, within: Duration, mut holds: impl AsyncFnMut() -> boo
 }
 
 async fn can_grant(client: &Client) -> bool {
-    client.status().await.is_ok_and(|status| status.can_grant)
+    client.status().await.is_ok_and(|status| status.can_grant && status.votes)
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
+use sigmalock_core::{
+    LocalTime, LockRequest, MemberReport, Name, PeerId, ReplicaId, Span, Standing, ViewReport,
+};
 use tokio::sync::oneshot;
 
 use super::operator::Errand;
@@ -11,12 +13,22 @@ use super::{Driven, Driver};
 use crate::handle::Hosts;
 use crate::link::{PeerInfo, Role};
 use crate::origin::Origin;
-use crate::report::{ForgetError, PeerReport, Place, duration};
+use crate::report::{ForgetError, PeerReport, Place, duration, seconds};
 
 /// How often a driver looks whether the view has changed.
 const LOOK_EVERY: Span = Span::from_millis(100);
 /// So many peers are named in a sentence.
 const NAMED_MAX: usize = 3;
+const LEAVING: &str = "this peer is leaving the swarm";
+const CLIENT_ONLY: &str = "this peer is a client only";
+const LOST: &str = "this peer has lost its memory: it votes for nobody until the members have removed it and added it \
+                    again, which they do by themselves";
+const OLD_DISK: &str = "the disk of this peer is not the newest that it had, or not the only one: an old backup was put \
+                        back, or another peer has run with a copy of its data directory. If one still does, stop it \
+                        and delete the copy. This peer votes for nobody until the members have removed it and added \
+                        it again, which they do by themselves";
+const CUT_OFF: &str = "this peer sees half of the peers of the last hour, or fewer: it may be cut off from the others, \
+                       and so does not vote";
 
 /// What a driver knows of the members beside what the protocol does.
 #[derive(Debug)]
@@ -28,6 +40,8 @@ pub(crate) struct Outlook {
     met: BTreeMap<PeerId, PeerInfo>,
     /// Peers with old disks that were spoken of.
     outdated: Vec<PeerId>,
+    /// Whether it was said that this peer has lost its memory.
+    forgot: bool,
     /// Where this peer was told to look for others, in words.
     looks_at: String,
     /// Which swarm this peer says that it belongs to.
@@ -37,7 +51,7 @@ pub(crate) struct Outlook {
 impl Outlook {
     pub(crate) fn new(looks_at: String, origin: Arc<Origin>) -> Self {
         let (met, outdated) = (BTreeMap::new(), Vec::new());
-        Self { looked: LocalTime::MIN, view: 0, met, outdated, looks_at, origin }
+        Self { looked: LocalTime::MIN, view: 0, met, outdated, forgot: false, looks_at, origin }
     }
 }
 
@@ -117,6 +131,22 @@ impl<P: Driven> Driver<P> {
         self.outlook.outdated = view.outdated;
     }
 
+    /// Tells the log at once when this peer learns that it has lost its memory: it may be a member anew, and so have
+    /// nothing to tell of, before anybody looks.
+    pub(super) fn look_at_memory(&mut self) {
+        let forgot = self.protocol.has_forgotten();
+        if std::mem::replace(&mut self.outlook.forgot, forgot) || !forgot {
+            return;
+        }
+        let standing = self.protocol.view(self.now).map(|view| view.standing);
+        match standing {
+            Some(Standing::OldDisk) => tracing::warn!("{OLD_DISK}"),
+            // Why that is so was said when the data directory was read.
+            _ if self.loss.is_some() && self.now == self.born => {}
+            _ => tracing::warn!("{LOST}"),
+        }
+    }
+
     /// What whoever runs this peer should know, also of its disk.
     pub(super) fn advice(&self, view: Option<&ViewReport>) -> Vec<String> {
         let loss = self
@@ -168,7 +198,12 @@ impl<P: Driven> Driver<P> {
             let member = view.members.iter().find(|member| member.peer == peer);
             let silent_for = member.and_then(|member| member.silent_for).map(duration);
             let since = member.map(|member| member.since);
-            Some(Place { view: view.number, since, silent_for })
+            let forgot = if peer == self.me.peer {
+                matches!(view.standing, Standing::Lost | Standing::OldDisk)
+            } else {
+                member.is_some_and(|member| member.forgot)
+            };
+            Some(Place { view: view.number, since, silent_for, forgot })
         };
         let report = |peer, info: Option<&PeerInfo>, since: Option<LocalTime>| PeerReport {
             peer,
@@ -194,19 +229,16 @@ impl<P: Driven> Driver<P> {
     pub(super) fn why_not_open(&self, hosts_up: usize) -> Option<String> {
         let abstains = self.abstains_until.since(self.now);
         if self.leaving_since.is_some() {
-            Some("this peer is leaving the swarm".into())
+            Some(LEAVING.into())
         } else if hosts_up == 0 {
             Some("this peer is a client only, and no host can be reached".into())
         } else if self.me.role == Role::Host && !self.around.placement.may_vote() {
-            Some(
-                "this peer sees half of the peers of the last hour, or fewer: it may be cut off from \
-                 the others, and so does not vote"
-                    .into(),
-            )
+            Some(CUT_OFF.into())
         } else if hosts_up == 1 && self.me.role == Role::Host && abstains > Span::ZERO {
             Some(format!(
-                "this peer has lost its memory and is alone: it votes in {abstains}, when all votes \
-                 that it may have forgotten have run out"
+                "this peer has lost its memory and is alone: it votes in {}, when all votes that it may have \
+                 forgotten have run out",
+                seconds(duration(abstains))
             ))
         } else {
             None
@@ -216,42 +248,69 @@ impl<P: Driven> Driver<P> {
     /// The same where they do.
     pub(super) fn why_not_agreed(&self, view: &ViewReport) -> Option<String> {
         if self.leaving_since.is_some() {
-            return Some("this peer is leaving the swarm".into());
+            return Some(LEAVING.into());
         }
+        (!view.gets_locks).then(|| self.standing_in_words(view)).flatten()
+    }
+
+    /// Why this peer votes for nobody, if so, where peers agree on who is in. Its users may get locks all the same, by
+    /// the votes of others.
+    pub(super) fn why_no_vote_agreed(&self, view: &ViewReport) -> Option<String> {
+        match view.standing {
+            _ if self.me.role == Role::ClientOnly => Some(CLIENT_ONLY.into()),
+            _ if self.leaving_since.is_some() => Some(LEAVING.into()),
+            // Its vote is there for whoever reaches more than it does.
+            Standing::Minority { .. } => None,
+            _ => self.standing_in_words(view),
+        }
+    }
+
+    /// The same where nobody agrees.
+    pub(super) fn why_no_vote_open(&self) -> Option<String> {
+        let abstains = self.abstains_until.since(self.now);
+        if self.me.role == Role::ClientOnly {
+            Some(CLIENT_ONLY.into())
+        } else if self.leaving_since.is_some() {
+            Some(LEAVING.into())
+        } else if !self.around.placement.may_vote() {
+            Some(CUT_OFF.into())
+        } else if abstains > Span::ZERO {
+            Some(format!(
+                "this peer has lost its memory: it votes in {}, when all votes that it may have forgotten \
+                 have run out",
+                seconds(duration(abstains))
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// How this peer stands to the swarm, unless all is well.
+    fn standing_in_words(&self, view: &ViewReport) -> Option<String> {
         let members = view.members.len();
         let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
         match view.standing {
             Standing::Voting => None,
             Standing::Outside if self.me.role == Role::ClientOnly && view.number > 0 => {
                 let needed = members / 2 + 1;
-                (up < needed).then(|| {
-                    format!(
-                        "this peer, a client only, reaches {up} of {members} members of the swarm, and \
-                         it takes {needed}"
-                    )
-                })
+                Some(format!(
+                    "this peer, a client only, reaches {up} of {members} members of the swarm, and it takes \
+                     {needed}{}",
+                    forgetful(view).map_or_else(String::new, |forgetful| format!(
+                        " that remember what they promised; of these do not: {forgetful}"
+                    ))
+                ))
             }
             Standing::Outside => Some(self.why_outside(view)),
             Standing::Founding { here, expected, pledged_to } => {
                 Some(self.why_founding(here, expected, pledged_to))
             }
             Standing::Lost => Some(self.why_lost(view)),
-            Standing::OldDisk => Some(
-                "the disk of this peer is not the newest that it had, or not the only one: an old backup was put \
-                 back, or another peer has run, or runs, with a copy of its data directory. It votes for nobody until \
-                 the members have removed it and added it again"
-                    .into(),
-            ),
-            Standing::Unvouched => {
-                let alone = if up > 1 { "" } else { ", and reaches none" };
-                Some(format!(
-                    "this peer has just come back: it votes when another member has confirmed that its disk is \
-                     the newest{alone}"
-                ))
-            }
+            Standing::OldDisk => Some(format!("{OLD_DISK}{}", self.too_few(view))),
+            Standing::Unvouched => Some(why_unvouched(view)),
             Standing::Learning { for_at_most } => Some(format!(
-                "this peer is finding out which locks are held: it votes when it knows, at the latest in \
-                 {for_at_most}"
+                "this peer is finding out which locks are held: it votes when it knows, at the latest in {}",
+                seconds(duration(for_at_most))
             )),
             Standing::Minority { up, needed } => Some(match forgetful(view) {
                 Some(forgetful) => format!(
@@ -329,15 +388,45 @@ impl<P: Driven> Driver<P> {
     }
 
     fn why_lost(&self, view: &ViewReport) -> String {
-        let words = "this peer has lost its memory: it votes for nobody until the members have removed \
-                     it and added it again";
         let others = view.members.iter().any(|member| member.peer != self.me.peer);
-        let nobody = if others || self.peers.len() > 0 {
-            ""
-        } else {
-            "; if it was the only one, delete its data directory and found a swarm anew"
+        if others || self.peers.len() > 0 {
+            return format!("{LOST}{}", self.too_few(view));
+        }
+        format!("{LOST}; if it was the only one, delete its data directory and found a swarm anew")
+    }
+
+    /// Why nobody removes this peer, which lost its memory, if so.
+    fn too_few(&self, view: &ViewReport) -> String {
+        let counts = |member: &&MemberReport| {
+            member.peer != self.me.peer && member.silent_for.is_none() && !member.forgot
         };
-        format!("{words}{nobody}")
+        let (up, members) = (view.members.iter().filter(counts).count(), view.members.len());
+        let needed = members / 2 + 1;
+        if members == 0 || up >= needed {
+            return String::new();
+        }
+        format!(
+            "; they cannot: of {members} members it reaches {up} that remember what they promised, and it takes {needed}"
+        )
+    }
+}
+
+/// Why a member that came back does not vote yet, and for how long.
+fn why_unvouched(view: &ViewReport) -> String {
+    let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
+    let comes_back = "this peer has just come back: it votes when";
+    match view.vouched_in {
+        Some(span) => format!(
+            "{comes_back} all members that it reaches have confirmed that its disk is the newest, at the latest in {}",
+            seconds(duration(span))
+        ),
+        None if up > 1 => {
+            format!("{comes_back} another member has confirmed that its disk is the newest")
+        }
+        None => format!(
+            "{comes_back} another member has confirmed that its disk is the newest, and reaches none; if they are gone \
+             for good, see `sigmalock forget --help`"
+        ),
     }
 }
 

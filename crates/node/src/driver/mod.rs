@@ -91,6 +91,10 @@ pub(crate) trait Driven:
     fn origin(&self) -> Option<u64> {
         None
     }
+    /// Whether this peer knows that it lacks what it promised, and has not been a member anew since.
+    fn has_forgotten(&self) -> bool {
+        false
+    }
 }
 
 /// Why a driver ended.
@@ -351,6 +355,7 @@ impl<P: Driven> Driver<P> {
             self.execute(effect);
         }
         self.effects = effects;
+        self.look_at_memory();
     }
 
     /// The messages of this peer to itself are on nobody's wire.

@@ -200,9 +200,9 @@ impl<P: Driven> Driver<P> {
         let others = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host).count();
         let hosts_up = others + usize::from(self.me.role == Role::Host);
         let view = self.protocol.view(self.now);
-        let why_not = match &view {
-            Some(view) => self.why_not_agreed(view),
-            None => self.why_not_open(hosts_up),
+        let (why_not, why_no_vote) = match &view {
+            Some(view) => (self.why_not_agreed(view), self.why_no_vote_agreed(view)),
+            None => (self.why_not_open(hosts_up), self.why_no_vote_open()),
         };
         let (n, m) = self.votes_in(view.as_ref());
         StatusReport {
@@ -210,6 +210,8 @@ impl<P: Driven> Driver<P> {
             role: self.me.role,
             can_grant: why_not.is_none(),
             why_not,
+            votes: why_no_vote.is_none(),
+            why_no_vote,
             advice: self.advice(view.as_ref()),
             view,
             peers_up: self.peers.len() + 1,

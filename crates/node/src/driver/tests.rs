@@ -100,6 +100,38 @@ impl Driven for Echo {
     fn has_handed_over(&self) -> bool {
         true
     }
+    fn has_forgotten(&self) -> bool {
+        self.heard.last() == Some(&FORGET)
+    }
+}
+
+/// The word that makes it forget, until it hears the next.
+const FORGET: u64 = 77;
+
+/// A log that the test reads.
+#[derive(Default, Clone)]
+struct Log(std::sync::Arc<std::sync::Mutex<String>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn core::fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{value:?}\n"));
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// A driver with a transport that the test plays.
@@ -224,6 +256,18 @@ async fn messages_and_timers_reach_the_protocol() {
     let mut reader = stage.up(1).await;
     stage.words(1, &[5, 6]).await;
     assert_eq!(said(&mut reader).await, [1_005, 1_006]);
+}
+
+#[tokio::test]
+async fn a_lost_memory_is_logged_each_time_however_soon_it_is_over() {
+    let log = Log::default();
+    let _logs = tracing::subscriber::set_default(log.clone());
+    let stage = Stage::new(None);
+    let mut reader = stage.up(1).await;
+    stage.words(1, &[FORGET, 1, 2, FORGET, FORGET, 3]).await;
+    assert_eq!(said(&mut reader).await.len(), 4, "it has heard all");
+    let log = log.0.lock().unwrap();
+    assert_eq!(log.matches("this peer has lost its memory").count(), 2, "{log}");
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use super::contact::{Connection, Contact, Join, Redial};
 use super::handshake::Me;
 use super::limits::{
-    BOOTSTRAP_EVERY, COMPLAIN_EVERY, CONTACTS_MAX, DIALS_MAX, PEERS_EVERY, REFUSALS_MAX,
+    BOOTSTRAP_EVERY, COMPLAIN_EVERY, CONTACTS_MAX, DIALS_MAX, JOIN_PAUSE_MAX, PEERS_EVERY,
+    REFUSALS_MAX,
 };
 use super::record::{Record, frame_of, reachable};
 use super::session::{Note, Order};
@@ -296,7 +297,10 @@ impl Hub {
         let now = Instant::now();
         if join.complained.is_none_or(|at| at + COMPLAIN_EVERY <= now) {
             join.complained = Some(now);
-            tracing::warn!("{} cannot be reached ({}); trying again", join.address, reason(error));
+            let (address, why, pause) = (&join.address, reason(error), JOIN_PAUSE_MAX);
+            tracing::warn!(
+                "{address} cannot be reached ({why}); trying again, at most {pause:?} apart"
+            );
         }
         join.again();
     }

@@ -66,6 +66,8 @@ pub(crate) const REDIAL_FOR: Duration = Duration::from_secs(3_600);
 /// The same for the addresses that this peer was told to join.
 pub(crate) const JOIN_PAUSE: (Duration, Duration) =
     (Duration::from_millis(500), Duration::from_secs(10));
+/// The longest of these.
+pub(crate) const JOIN_PAUSE_MAX: Duration = JOIN_PAUSE.1;
 /// The same for peers that refused us, or that we refused.
 pub(crate) const REFUSED_PAUSE: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(60));

@@ -49,6 +49,7 @@ use libp2p::{Multiaddr, Swarm};
 use sigmalock_core::Incarnation;
 use tokio::sync::mpsc;
 
+pub(crate) use self::limits::JOIN_PAUSE_MAX;
 use crate::config::Config;
 use crate::identity::Identity;
 use crate::link::{Command, EVENTS_MAX, Event, PeerInfo};

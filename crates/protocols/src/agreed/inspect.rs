@@ -9,7 +9,7 @@ use sigmalock_core::{
 
 use super::{Agreed, around};
 use crate::parts::Quorum;
-use crate::views::{self, Roster};
+use crate::views::{self, Change, Roster};
 
 impl Inspect for Agreed {
     fn replicas(&self, _: &dyn Surroundings, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
@@ -35,13 +35,16 @@ impl Inspect for Agreed {
         };
         let members: Vec<_> = roster.into_iter().flat_map(Roster::members).map(member).collect();
         let quorum = Quorum::of_view(members.len());
+        let standing = self.standing(now, &members);
         Some(ViewReport {
             number: roster.map_or(0, Roster::count),
-            standing: self.standing(now, &members),
+            gets_locks: self.gets_locks(now, &members, standing),
+            standing,
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
             strangers: self.views.strangers().collect(),
             outdated: self.views.outdated().collect(),
+            vouched_in: self.views.vouched_in(now),
         })
     }
 
@@ -51,6 +54,22 @@ impl Inspect for Agreed {
 }
 
 impl Agreed {
+    /// A peer that does not vote asks the members all the same, as a client does.
+    fn gets_locks(&self, now: LocalTime, members: &[MemberReport], standing: Standing) -> bool {
+        let votes = |member: &&MemberReport| {
+            let up = member.silent_for.is_none() && !member.forgot;
+            up && (member.peer != self.me || standing == Standing::Voting)
+        };
+        let needed = members.len() / 2 + 1;
+        // Where an operator had somebody forgotten, nobody votes for a while.
+        let forced = self.views.roster().is_some_and(|roster| roster.last() == Change::Forget);
+        let nobody = forced && matches!(standing, Standing::Learning { .. });
+        !nobody
+            && !members.is_empty()
+            && members.iter().filter(votes).count() >= needed
+            && self.views.counts_until(now) > now
+    }
+
     fn standing(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
         if let Some((here, expected)) = self.views.founding() {
             let pledged_to = self.views.pledged_to();

@@ -24,7 +24,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use sigmalock_core::{LocalTime, PeerId};
+use sigmalock_core::{LocalTime, PeerId, Span};
 
 use super::message::Message;
 use super::mutant::Mutant;
@@ -190,6 +190,13 @@ impl Views {
             self.vouching.returned_at = None;
             self.vouching.seen.clear();
         }
+    }
+
+    /// For how long at most those that were there since may yet keep this peer waiting, if one has vouched for it.
+    #[must_use]
+    pub fn vouched_in(&self, now: LocalTime) -> Option<Span> {
+        let at = self.vouching.returned_at.filter(|_| !self.vouching.by.is_empty())?;
+        Some((at + self.config.round_trip_worst * PATIENCE).since(now))
     }
 
     /// A member says that it has begun a life.

@@ -311,7 +311,9 @@ async fn survey(stage: Stage, apis: Vec<String>) {
             let peer = &mut board.peers[index];
             peer.messages_per_s = fresh;
             peer.connected = status.peers_up.saturating_sub(1);
-            board.note(index, &status.why_not);
+            let notes =
+                [status.why_not, status.why_no_vote].into_iter().find(|why| !why.is_empty());
+            board.note(index, &notes.unwrap_or_default());
         }
         stage.board().tick(messages);
     }

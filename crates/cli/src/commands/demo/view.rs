@@ -231,7 +231,8 @@ pub(crate) fn status_line(board: &Board) -> String {
         .map(|lock| {
             let holder = board.holder(lock).map_or('-', letter);
             let queue: String = board.queue(lock).into_iter().map(letter).collect();
-            format!("{} {holder}<{queue}", board.locks[lock].name)
+            let next = if queue.is_empty() { String::new() } else { format!(" (next {queue})") };
+            format!("{} {holder}{next}", board.locks[lock].name)
         })
         .collect();
     format!(
@@ -307,6 +308,6 @@ mod tests {
     fn without_a_terminal_a_line_says_the_same() {
         let line = status_line(&board());
         assert!(line.starts_with("5 of 5 peers up"), "{line}");
-        assert!(line.contains("/printer D<GAJ, /deploy -<, /backup -<"), "{line}");
+        assert!(line.contains("/printer D (next GAJ), /deploy -, /backup -"), "{line}");
     }
 }

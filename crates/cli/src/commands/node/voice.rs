@@ -2,6 +2,7 @@
 //! use, so that whoever reads its log need not ask.
 
 use std::convert::Infallible;
+use std::mem::{Discriminant, discriminant};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use anyhow::Context;
 use sigmalock_api::server::Server;
 use sigmalock_core::Standing;
 use sigmalock_node::report::StatusReport;
-use sigmalock_node::{Handle, Node as Peer};
+use sigmalock_node::{Handle, Node as Peer, Role};
 use tokio::time::sleep;
 
 use super::Node;
@@ -20,8 +21,10 @@ use crate::words;
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to look whether locks can be granted.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// What is over sooner than this is not worth a line.
+/// What is over sooner than this is not worth a line,
 const PATIENCE: Duration = Duration::from_secs(3);
+/// nor, later, is what changes sooner than this.
+const STEADY: Duration = Duration::from_secs(1);
 /// A peer that has left sooner than this need not say that it is about to.
 const LEAVE_QUIETLY_FOR: Duration = Duration::from_millis(500);
 
@@ -101,48 +104,66 @@ fn founders_here(status: &StatusReport) -> Option<u16> {
     }
 }
 
-/// Whether this peer knows that it lacks what it promised. That is told at once.
-fn has_forgotten(status: &StatusReport) -> bool {
-    let standing = status.view.as_ref().map(|view| view.standing);
-    matches!(standing, Some(Standing::Lost | Standing::OldDisk))
+/// How a peer is, as far as that is worth a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Its users get locks, and it votes unless it never does.
+    Well,
+    /// It does not vote; whether its users get locks all the same, and how it stands to the swarm.
+    Ill { can_grant: bool, standing: Option<Discriminant<Standing>> },
 }
 
-/// Says whenever this peer begins or ceases to be able to grant locks, and before that, when those come with whom it
-/// is to begin a swarm; and whenever it has lost its memory. Ends with the peer.
+impl Shape {
+    fn of(status: &StatusReport) -> Self {
+        let StatusReport { can_grant, votes, role, .. } = *status;
+        if can_grant && (votes || role == Role::ClientOnly) {
+            return Self::Well;
+        }
+        let standing = status.view.as_ref().map(|view| discriminant(&view.standing));
+        Self::Ill { can_grant, standing }
+    }
+}
+
+/// Says whenever this peer begins or ceases to be able to grant locks, or to vote, and before that, when those come with
+/// whom it is to begin a swarm; and again when it is for another reason. Ends with the peer.
 pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
-    let mut said = told.can_grant.then_some(true);
-    let mut could = Instant::now();
+    let first = Shape::of(told);
+    let mut said = (first == Shape::Well).then_some(first);
     let mut founders = founders_here(told);
-    let mut forgotten = has_forgotten(told);
+    let (mut last, mut since, mut well) = (first, Instant::now(), Instant::now());
     while let Some(status) = handle.status().await {
-        let forgot = has_forgotten(&status);
+        let shape = Shape::of(&status);
+        if shape != last {
+            (last, since) = (shape, Instant::now());
+        }
         if let Some(here) = founders_here(&status) {
             if founders.replace(here) != Some(here) {
                 line(status.why_not.as_deref().unwrap_or_default());
             }
-            said = Some(false);
+            said = Some(shape);
         }
-        match &status.why_not {
-            None => {
-                could = Instant::now();
-                if said != Some(true) {
-                    said = Some(true);
-                    line(good_news(&status));
-                }
-            }
-            Some(why)
-                if (forgot && !forgotten)
-                    || (said != Some(false) && could.elapsed() > PATIENCE) =>
-            {
-                said = Some(false);
-                line(format_args!("cannot grant locks: {why}"));
-            }
-            Some(_) => {}
+        if shape == Shape::Well {
+            well = Instant::now();
         }
-        forgotten = forgot;
+        let lasts = since.elapsed() > STEADY && well.elapsed() > PATIENCE;
+        if said != Some(shape) && (shape == Shape::Well || lasts) {
+            said = Some(shape);
+            line(news(&status));
+        }
         sleep(LOOK_EVERY).await;
     }
     std::future::pending::<()>().await;
+}
+
+/// Good or bad.
+fn news(status: &StatusReport) -> String {
+    match (&status.why_not, &status.why_no_vote) {
+        (Some(why), _) => format!("cannot grant locks: {why}"),
+        (None, Some(why)) if status.role == Role::Host => {
+            format!("does not vote, and can grant locks by the votes of others: {why}")
+        }
+        _ => good_news(status),
+    }
 }
 
 /// Says why a peer that was told to end is still there, if it is.

@@ -1,0 +1,182 @@
+//! What is left of former lives: who this peer is, and what it remembers.
+
+use sigmalock_core::{Birth, Protocol};
+
+use crate::config::{Beginning, Config, Membership};
+use crate::driver::Driven;
+use crate::identity::{Identity, IdentityError};
+use crate::link::Role;
+use crate::node::{StartError, tokens_per_grant};
+use crate::origin::Origin;
+use crate::store::{Charter, Directory, Memory, Records, Store};
+
+/// What is left of former lives.
+pub(crate) struct Past {
+    pub(crate) identity: Identity,
+    pub(crate) store: Option<Store>,
+    memory: Memory,
+}
+
+impl Past {
+    /// Who this peer is, and what it remembers.
+    pub(crate) fn recall(config: &Config) -> Result<Self, StartError> {
+        if config.membership == Membership::Agreed
+            && !config.data.as_deref().is_some_and(Identity::exists)
+        {
+            // Before anything is written: who is told better next time is not to be taken for old.
+            begins_somehow(config)?;
+        }
+        let Some(dir) = &config.data else {
+            let identity = Identity::ephemeral();
+            return Ok(Self { identity, store: None, memory: Memory::First });
+        };
+        let directory = |cause| StartError::Directory { path: dir.clone(), cause };
+        std::fs::create_dir_all(dir).map_err(directory)?;
+        let directory = Directory::take(dir)?;
+        let lived = Identity::exists(dir);
+        if !lived && Identity::was_never_used(dir) {
+            Store::discard(&directory)?;
+        } else if !lived && (Store::exists(dir) || Origin::exists(dir)) {
+            // Another identity could do nothing with them, and is not to be taken for the one that is lost.
+            return Err(IdentityError::missing(dir).into());
+        }
+        let identity = if lived { Identity::load(dir)? } else { Identity::draft(dir)? };
+        let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
+        let keyed = config.swarm_key.is_some();
+        let charter = match config.membership {
+            Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens, keyed),
+            Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens, keyed),
+        };
+        let (store, memory) = Store::open(directory, &charter, lived)?;
+        if !lived {
+            Identity::keep(dir)?;
+        }
+        if let Memory::Lost(why) = &memory {
+            tracing::warn!("this peer has lost its memory: {why}");
+        }
+        Ok(Self { identity, store: Some(store), memory })
+    }
+
+    /// Whether there were any.
+    pub(crate) const fn lived(&self) -> bool {
+        !matches!(self.memory, Memory::First)
+    }
+
+    /// What a protocol is to remember of a former life.
+    pub(crate) fn birth<P: Driven>(&self, config: &Config) -> Result<Birth<P>, StartError> {
+        Ok(match &self.memory {
+            Memory::First => Birth::First,
+            Memory::Kept { records, .. } => match understand::<P>(records) {
+                Some(records) => Birth::Recovered(records),
+                None => return Err(StartError::Record(config.data.clone().unwrap_or_default())),
+            },
+            // It may have made promises.
+            Memory::Lost(_) => Birth::Amnesiac,
+        })
+    }
+
+    /// Why it remembers nothing, in words, if that is so.
+    pub(crate) fn loss(&self) -> Option<String> {
+        match &self.memory {
+            Memory::Lost(why) => Some(why.clone()),
+            Memory::First | Memory::Kept { .. } => None,
+        }
+    }
+
+    /// How many records were ever written to its data directory.
+    pub(crate) const fn writes(&self) -> u64 {
+        match self.memory {
+            Memory::Kept { writes, .. } => writes,
+            Memory::First | Memory::Lost(_) => 0,
+        }
+    }
+}
+
+/// A swarm is founded on purpose or not at all.
+fn begins_somehow(config: &Config) -> Result<(), StartError> {
+    let alone = matches!(config.beginning, Beginning::Found | Beginning::Expect(1));
+    let founds = alone && config.role == Role::Host;
+    if founds || !config.join.is_empty() || config.mdns { Ok(()) } else { Err(StartError::Nobody) }
+}
+
+type Understood<P> = Vec<(<P as Protocol>::DurableKey, <P as Protocol>::Durable)>;
+
+fn understand<P: Driven>(records: &Records) -> Option<Understood<P>> {
+    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        Some((postcard::from_bytes(key).ok()?, postcard::from_bytes(value).ok()?))
+    };
+    records.iter().map(decode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::tests::Folder;
+    use crate::store::Batch;
+
+    fn config(dir: &std::path::Path) -> Config {
+        let membership = Membership::Agreed;
+        let plain = crate::transport::tests::config(Vec::new());
+        Config { data: Some(dir.to_owned()), beginning: Beginning::Found, membership, ..plain }
+    }
+
+    fn is_new(past: &Past) -> bool {
+        matches!(past.memory, Memory::First)
+    }
+
+    async fn close(past: Past) -> sigmalock_core::PeerId {
+        past.store.unwrap().close().await;
+        past.identity.peer_id()
+    }
+
+    /// A process may be killed at any of these moments.
+    #[tokio::test]
+    async fn a_first_life_that_was_cut_short_before_anybody_heard_of_it_was_none() {
+        let whole = Folder::new();
+        let first = close(Past::recall(&config(&whole.0)).unwrap()).await;
+        let draft = std::fs::read(whole.0.join("identity")).unwrap();
+        let all = ["votes.journal", "votes.header", "votes.redb"];
+        for files in (0..=all.len()).map(|count| &all[..count]) {
+            for part in [1, 2] {
+                let folder = Folder::new();
+                std::fs::write(folder.0.join("identity.new"), &draft[..draft.len() / part])
+                    .unwrap();
+                for file in files {
+                    let bytes = std::fs::read(whole.0.join(file)).unwrap();
+                    std::fs::write(folder.0.join(file), &bytes[..bytes.len() / part]).unwrap();
+                }
+                let past = Past::recall(&config(&folder.0)).unwrap();
+                assert!(is_new(&past) && past.identity.peer_id() != first);
+                let peer = close(past).await;
+                let past = Past::recall(&config(&folder.0)).unwrap();
+                assert!(
+                    is_new(&past) && past.identity.peer_id() == peer,
+                    "and is kept from then on"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_life_that_wrote_something_is_remembered_or_missed() {
+        let folder = Folder::new();
+        let mut past = Past::recall(&config(&folder.0)).unwrap();
+        let mut batch = Batch::default();
+        batch.push(&1u32, Some(&"a")).unwrap();
+        past.store.as_mut().unwrap().write(batch);
+        close(past).await;
+        let past = Past::recall(&config(&folder.0)).unwrap();
+        assert!(matches!(past.memory, Memory::Kept { writes: 1, .. }));
+        close(past).await;
+        for file in ["votes.journal", "votes.header", "votes.redb"] {
+            std::fs::remove_file(folder.0.join(file)).unwrap();
+        }
+        let past = Past::recall(&config(&folder.0)).unwrap();
+        assert!(past.loss().is_some());
+        close(past).await;
+        // Without its identity it is nobody.
+        std::fs::remove_file(folder.0.join("identity")).unwrap();
+        let refused = Past::recall(&config(&folder.0)).err().unwrap().to_string();
+        assert!(refused.contains("is missing, and other files of its peer are there"), "{refused}");
+    }
+}
