@@ -39,4 +39,6 @@ crate::parts::mutants::mutants! {
     PledgesTwice = "pledges-twice",
     /// Who lost its memory founds a swarm as if it had never been in one.
     FoundsThoughForgetful = "founds-though-forgetful",
+    /// An operator can have members forgotten though those who are left can choose something else meanwhile.
+    ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
 }

@@ -139,9 +139,9 @@ fn each_view_has_one_successor_and_in_the_end_all_who_want_are_in() {
 
 #[test]
 fn every_rule_is_needed() {
-    // Those of foundings take many coincidences, and are told as stories.
-    use Mutant::{FoundsThoughForgetful, FoundsWithMost, PledgesTwice};
-    let told = [FoundsWithMost, PledgesTwice, FoundsThoughForgetful];
+    // Those of foundings and of operators take many coincidences, and are told as stories.
+    use Mutant::{ForgetsThoughEnoughAreLeft, FoundsThoughForgetful, FoundsWithMost, PledgesTwice};
+    let told = [FoundsWithMost, PledgesTwice, FoundsThoughForgetful, ForgetsThoughEnoughAreLeft];
     // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
     use Mutant::{CutsViewsShort, IgnoresWrites, TrustsAnyDisk};
     let tortured = [TrustsAnyDisk, IgnoresWrites, CutsViewsShort];
