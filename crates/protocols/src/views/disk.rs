@@ -60,7 +60,10 @@ impl Views {
             (self.starts, self.acquaintances) = (saved.starts, saved.acquaintances);
             // Nobody knows how long ago it was learned.
             self.learned_at = cx.now();
-            self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
+            // What others promised to a former self must not count for something else.
+            if !self.config.breaks(Mutant::CountsBallotsAnew) {
+                self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
+            }
             if self.config.breaks(Mutant::ForgetsAcceptances) {
                 self.acceptor.forget_accepted();
             }

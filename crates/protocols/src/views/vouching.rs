@@ -163,7 +163,9 @@ impl Views {
     pub(super) fn introduce_to(&self, cx: Cx<'_, '_>, peer: PeerId) {
         let (Some(start), Some(badge)) = (self.start(), self.badge) else { return };
         let member = self.standing() == Standing::Member && self.is_in(peer);
-        if member && !self.vouching.met.contains(&peer) {
+        let (by, met) = (&self.vouching.by, &self.vouching.met);
+        let known = if self.config.breaks(Mutant::IntroducesItselfOnce) { by } else { met };
+        if member && !known.contains(&peer) {
             cx.send(peer, Message::Began { badge, start, after: None });
         }
     }
@@ -185,7 +187,9 @@ impl Views {
         let all = others().all(|peer| by.contains(&peer));
         let all_seen = others().all(|peer| by.contains(&peer) || !seen.contains(&peer));
         let waited = |trips: u64| now.since(at) >= self.config.round_trip_worst * trips;
-        let enough = all || (all_seen && waited(PRESENCE)) || waited(PATIENCE);
+        let patient = waited(PATIENCE) && !self.config.breaks(Mutant::WaitsForAllItSaw);
+        let hasty = self.config.breaks(Mutant::BelievesTheFirst);
+        let enough = all || (all_seen && waited(PRESENCE)) || patient || hasty;
         if !by.is_empty() && enough {
             self.vouching.returned_at = None;
             self.vouching.seen.clear();
@@ -210,7 +214,9 @@ impl Views {
             _ => {
                 let writes = known.map_or(0, |known| known.writes);
                 self.acquaintances.insert(from, Acquaintance { badge, start, writes });
-                self.save(cx);
+                if !self.config.breaks(Mutant::VouchesBeforeItWrites) {
+                    self.save(cx);
+                }
             }
         }
         cx.send(from, Message::Vouched { start });
@@ -240,7 +246,8 @@ impl Views {
     }
 
     pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
-        if self.start() == Some(start) && self.is_in(from) {
+        let this_one = self.start() == Some(start) || self.config.breaks(Mutant::HearsAnyVoucher);
+        if this_one && self.is_in(from) {
             self.vouching.by.insert(from);
             self.vouching.met.insert(from);
             if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
@@ -266,7 +273,9 @@ impl Views {
         (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
         self.campaign = None;
         self.vouching.returned_at = None;
-        self.save(cx);
+        if !self.config.breaks(Mutant::DisownsForNow) {
+            self.save(cx);
+        }
         self.look(cx);
     }
 

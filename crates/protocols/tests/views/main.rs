@@ -4,4 +4,5 @@ mod bounds;
 mod fleet;
 mod foundings;
 mod model;
+mod stories;
 mod walks;
