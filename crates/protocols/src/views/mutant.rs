@@ -55,6 +55,12 @@ crate::parts::mutants::mutants! {
     PledgesTwice = "pledges-twice",
     /// Who lost its memory founds a swarm as if it had never been in one.
     FoundsThoughForgetful = "founds-though-forgetful",
+    /// Who is pledged to a swarm founds one alone.
+    FoundsThoughPledged = "founds-though-pledged",
+    /// Who is pledged to a swarm goes to another one that it hears of.
+    LearnsThoughPledged = "learns-though-pledged",
+    /// Who lost its memory says of a swarm that it may have decided on that it never will.
+    DeclinesThoughForgetful = "declines-though-forgetful",
     /// An operator can have members forgotten though those who are left can choose something else meanwhile.
     ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
 }

@@ -52,9 +52,7 @@ impl Views {
     /// What is asked, answered at once or later.
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
         let reply = match request {
-            Request::Found
-                if self.roster.is_none() && self.forgot.is_none() && self.pledge.is_none() =>
-            {
+            Request::Found if self.may_found() => {
                 self.wants_in = true;
                 let (badge, origin) = (self.badge(cx), cx.random());
                 self.install(cx, Roster::founded_by(self.me, badge, origin));

@@ -141,7 +141,14 @@ fn each_view_has_one_successor_and_in_the_end_all_who_want_are_in() {
 fn every_rule_is_needed() {
     use Mutant as M;
     // Those take many coincidences, and are told as stories: of foundings,
-    let founding = [M::FoundsWithMost, M::PledgesTwice, M::FoundsThoughForgetful];
+    let founding = [
+        M::FoundsWithMost,
+        M::PledgesTwice,
+        M::FoundsThoughForgetful,
+        M::FoundsThoughPledged,
+        M::LearnsThoughPledged,
+        M::DeclinesThoughForgetful,
+    ];
     // of ballots, of disks that are put back, and of operators.
     let told = [
         M::CountsBallotsAnew,
