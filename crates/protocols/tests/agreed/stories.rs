@@ -225,6 +225,24 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
 }
 
+/// It was added in a view of which it hears nothing before the next one: it is nobody's newcomer, and what the members of
+/// the view before promised says little.
+#[test]
+fn who_hears_late_that_it_is_in_waits_for_a_lease() {
+    let mut town = Town::of(3, None);
+    let late = |packet: &Packet| packet.to == 3 && is_learn(packet);
+    for peer in [3, 4] {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(17), |packet| !late(packet));
+    }
+    assert_eq!((town.view(4), town.view(3).0), ((5, vec![0, 1, 2, 3, 4]), 0));
+    town.packets.retain(|packet| !late(packet));
+    town.pass(Span::from_secs(10), |_| true);
+    assert!(matches!(town.standing(3), Standing::Learning { .. }));
+    town.pass(Span::from_secs(6), |_| true);
+    assert_eq!((town.view(3).0, town.standing(3)), (5, Standing::Voting));
+}
+
 #[test]
 fn a_swarm_of_another_origin_is_left_alone() {
     let mut town = Town::of(2, None);

@@ -54,6 +54,7 @@ fn only_the_newcomer_says_that_it_knows_what_the_others_promised() {
     let ballot = Ballot { round: 1, by: id(1) };
     let accept = || Message::Accept { view, ballot, change: add(5) };
     answers(&mut fleet, 1, known());
+    fleet.ask(0, Request::Settled { view });
     assert_eq!(answers(&mut fleet, 1, accept()), ["REFUSED"], "a lease has not passed");
     answers(&mut fleet, 2, known());
     assert_eq!(answers(&mut fleet, 1, accept()), ["ACCEPTED"]);
