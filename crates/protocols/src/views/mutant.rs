@@ -35,6 +35,10 @@ crate::parts::mutants::mutants! {
     TrustsAnyDisk = "trusts-any-disk",
     /// A peer does not mind that others have heard of more records than are on its disk.
     IgnoresWrites = "ignores-writes",
+    /// A peer compares what others have heard of with the records that it has now, not with those that it had then.
+    CountsRecordsOfNow = "counts-records-of-now",
+    /// A disk of before the peer was a member is good without anybody's word.
+    TrustsDisksOfBefore = "trusts-disks-of-before",
     /// A peer that came back promises things before anybody has vouched for its disk.
     VotesUnvouched = "votes-unvouched",
     /// A peer that came back is content when one member has vouched for its disk, whatever the others say.

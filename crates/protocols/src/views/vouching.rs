@@ -14,12 +14,12 @@
 //! ```
 //!
 //! A start that is not on this disk, or more records than it had when the next one began, mean that this disk is not
-//! the newest: the peer
-//! takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has vouched
-//! for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
+//! the newest: the peer takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has
+//! vouched for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
 //!
 //! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
-//! heard it since; and two copies of a running peer that are never seen by the same member.
+//! heard it since, or a founder's disk of when it was alone, until it meets one; and two copies of a running peer that
+//! are never seen by the same member.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -112,7 +112,9 @@ impl Views {
         }
         self.draw_start(cx);
         self.save(cx);
-        if !self.config.breaks(Mutant::VotesUnvouched) {
+        let trusted =
+            self.standing() != Standing::Member && self.config.breaks(Mutant::TrustsDisksOfBefore);
+        if !trusted && !self.config.breaks(Mutant::VotesUnvouched) {
             self.vouching.returned_at = Some(cx.now());
         }
     }
@@ -234,7 +236,8 @@ impl Views {
         let mut later = self.starts.iter().skip_while(|life| life.start != start);
         let known = later.next().is_some() && {
             // As many as there were when that life had ended.
-            let records = later.next().map_or_else(|| cx.written(), |next| next.records);
+            let next = later.next().filter(|_| !self.config.breaks(Mutant::CountsRecordsOfNow));
+            let records = next.map_or_else(|| cx.written(), |next| next.records);
             !counts || writes <= records
         };
         if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {

@@ -113,6 +113,34 @@ fn who_came_back_waits_for_all_who_are_there_and_for_their_word_about_this_start
     }
 }
 
+/// A disk of before its peer was a member is put back while Alice is inside with that peer's vote. It hears that it is in,
+/// as the newcomer, and which votes are out, before it hears what the others remember of it.
+fn a_disk_of_before_is_put_back(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 2);
+    town.start(2, Birth::First);
+    town.pass(STEP, |packet| packet.from != 2);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.pass(Span::from_secs(20), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.written.insert(2, written);
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    let late = |packet: &Packet| packet.message.kind() == "REMEMBERED";
+    let heard = |packet: &Packet| !are_apart(packet) && !is_between(packet, 2, ALICE);
+    town.pass(Span::from_secs(2), |packet| heard(packet) && !late(packet));
+    town
+}
+
+#[test]
+fn a_disk_of_before_its_peer_was_a_member_takes_somebodys_word_too() {
+    let town = a_disk_of_before_is_put_back(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Unvouched, false));
+    assert!(are_two_inside(&a_disk_of_before_is_put_back(Some(Mutant::TrustsDisksOfBefore))));
+}
+
 /// One member was there and is gone before it says anything about a peer that came back; the other one vouches.
 fn one_of_those_who_were_there_is_gone(broken: Option<Mutant>) -> Standing {
     let mut town = Town::without(broken, 3);

@@ -243,6 +243,24 @@ fn who_hears_late_that_it_is_in_waits_for_a_lease() {
     assert_eq!((town.view(3).0, town.standing(3)), (5, Standing::Voting));
 }
 
+/// What nobody can notice in time: it knows of nobody whom it could ask.
+#[test]
+fn a_founders_disk_of_when_it_was_alone_lets_its_own_users_in_until_it_meets_somebody() {
+    let mut town = Town::of(1, None);
+    let (backup, written) = (town.places[&0].disk.clone(), town.written[&0]);
+    (1..3).for_each(|peer| town.start(peer, Birth::First));
+    town.pass(Span::from_secs(20), |_| true);
+    assert_eq!(town.view(0).1, [0, 1, 2]);
+    drop(town.stop(0));
+    town.written.insert(0, written);
+    town.start(0, Birth::Recovered(backup.into_iter().collect()));
+    town.ask(0);
+    town.pass(STEP * 2, |packet| (packet.from, packet.to) == (0, 0));
+    assert!(town.is_inside(0));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!((town.view(0).0, town.standing(0)), (3, Standing::OldDisk));
+}
+
 #[test]
 fn a_swarm_of_another_origin_is_left_alone() {
     let mut town = Town::of(2, None);

@@ -153,6 +153,7 @@ fn every_rule_is_needed() {
     let told = [
         M::CountsBallotsAnew,
         M::GoesByTheOldest,
+        M::TrustsDisksOfBefore,
         M::BelievesTheFirst,
         M::WaitsForAllItSaw,
         M::VouchesBeforeItWrites,
@@ -162,7 +163,7 @@ fn every_rule_is_needed() {
         M::ForgetsThoughEnoughAreLeft,
     ];
     // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
-    let tortured = [M::TrustsAnyDisk, M::IgnoresWrites, M::CutsViewsShort];
+    let tortured = [M::TrustsAnyDisk, M::IgnoresWrites, M::CountsRecordsOfNow, M::CutsViewsShort];
     let elsewhere = [&founding[..], &told[..], &tortured[..]].concat();
     for mutant in Mutant::ALL.iter().filter(|mutant| !elsewhere.contains(mutant)) {
         let objection = |seed| Some((seed, walk(seed, Some(*mutant)).err()?));
