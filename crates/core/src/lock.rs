@@ -310,6 +310,11 @@ pub enum ForgetRefusal {
         "a change of the membership is under way and may have been decided already: wait for it"
     )]
     UnderWay,
+    /// Those who are left need no operator, and may have decided on something else meanwhile.
+    #[error(
+        "those who are not named are more than half of the members: they vote the others out by themselves"
+    )]
+    EnoughAreLeft,
     /// The same peer was told to forget others meanwhile.
     #[error("another wish to forget has taken the place of this one")]
     Superseded,

@@ -328,7 +328,7 @@ impl Agreed {
             self.begin(cx, true);
         }
         self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
-        for (from, view, message) in self.others.move_on(number) {
+        for (from, view, message) in self.others.move_on() {
             self.on_locks(cx, from, view, message);
         }
     }

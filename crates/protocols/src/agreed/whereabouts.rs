@@ -78,12 +78,9 @@ impl Whereabouts {
     }
 
     /// This peer is at another view: nobody has missed anything in it, and what came too early may be heard now.
-    pub(super) fn move_on(
-        &mut self, view: u64,
-    ) -> impl Iterator<Item = (PeerId, u64, sigma::Message)> + use<> {
+    pub(super) fn move_on(&mut self) -> Vec<(PeerId, u64, sigma::Message)> {
         self.peers.values_mut().for_each(|known| known.missed = false);
-        let early = core::mem::take(&mut self.early);
-        early.into_iter().filter(move |(_, made_in, _)| *made_in >= view)
+        core::mem::take(&mut self.early)
     }
 
     /// A peer is gone; it may come back as another.

@@ -18,11 +18,19 @@ pub(super) struct Campaign {
     /// Who promised, and then who accepted.
     yes: BTreeSet<PeerId>,
     pub(super) prepared: bool,
+    /// For a rule to break on purpose.
+    oldest: bool,
 }
 
 impl Campaign {
     pub(super) fn new(ballot: Ballot, change: Change) -> Self {
-        Self { ballot, change, accepted: None, yes: BTreeSet::new(), prepared: false }
+        let (yes, prepared) = (BTreeSet::new(), false);
+        Self { ballot, change, accepted: None, yes, prepared, oldest: false }
+    }
+
+    /// For a rule to break on purpose: of what was accepted it goes by the oldest.
+    pub(super) fn go_by_the_oldest(&mut self) {
+        self.oldest = true;
     }
 
     /// A PROMISE. True if that makes enough of them; from then on the proposal stands.
@@ -33,7 +41,7 @@ impl Campaign {
             return false;
         }
         if let Some((ballot, change)) = accepted
-            && self.accepted.is_none_or(|best| ballot > best)
+            && self.accepted.is_none_or(|best| (ballot > best) != self.oldest)
         {
             (self.accepted, self.change) = (Some(ballot), change);
         }

@@ -168,7 +168,11 @@ impl Views {
         }
         self.round += 1;
         let ballot = Ballot { round: self.round, by: self.me };
-        self.campaign = Some(Campaign::new(ballot, change));
+        let mut campaign = Campaign::new(ballot, change);
+        if self.config.breaks(Mutant::GoesByTheOldest) {
+            campaign.go_by_the_oldest();
+        }
+        self.campaign = Some(campaign);
         self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
     }
 

@@ -85,10 +85,21 @@ impl Views {
         self.pledge.map(|pledge| pledge.by).filter(|by| *by != self.me)
     }
 
-    /// Whether this peer is in no swarm, and is to make one with others. Who lost its memory may have been in one.
-    fn is_blank(&self) -> bool {
+    /// Whether this peer was never in a swarm. Who lost its memory may have been in one.
+    fn was_never_in(&self) -> bool {
         let forgot = self.forgot.is_some() && !self.config.breaks(Mutant::FoundsThoughForgetful);
-        self.founding.expects > 0 && self.roster.is_none() && !forgot
+        self.roster.is_none() && !forgot
+    }
+
+    /// Whether it is to make one with others.
+    fn is_blank(&self) -> bool {
+        self.founding.expects > 0 && self.was_never_in()
+    }
+
+    /// Whether it may make one alone: one that it is pledged to may have begun.
+    pub(super) fn may_found(&self) -> bool {
+        let free = self.pledge.is_none() || self.config.breaks(Mutant::FoundsThoughPledged);
+        self.was_never_in() && free
     }
 
     /// So many hosts begin together, and this is one of them.
@@ -215,7 +226,7 @@ impl Views {
                 self.decide(cx);
             }
             // It may have decided on it, and have forgotten.
-            _ if self.forgot.is_some() => {}
+            _ if self.forgot.is_some() && !self.config.breaks(Mutant::DeclinesThoughForgetful) => {}
             _ => cx.send(from, Message::Declined { origin }),
         }
     }
@@ -234,7 +245,8 @@ impl Views {
     /// Whether a view of this swarm may be learned: who is pledged to one that may have begun knows no other.
     pub(super) fn may_learn(&self, origin: u64) -> bool {
         let known = self.roster.as_ref().map(Roster::origin);
-        let pledged = self.pledge.map(|pledge| pledge.origin);
+        let faithful = !self.config.breaks(Mutant::LearnsThoughPledged);
+        let pledged = self.pledge.filter(|_| faithful).map(|pledge| pledge.origin);
         known.or(pledged).is_none_or(|mine| mine == origin)
     }
 }

@@ -26,19 +26,24 @@
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
 //! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
 //! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `vouching` how
-//! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone. The shape of the agreement is Lamport's ("Paxos Made Simple");
-//! that one view decides the next is as in his "Reconfiguring a State Machine".
+//! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone,
+//! `disk` what must survive, `request` what a peer may be asked for, `dispatch` who hears which message. The
+//! shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next is as in his
+//! "Reconfiguring a State Machine".
 
 mod acceptor;
 mod campaign;
 mod choice;
 mod config;
 mod confirmations;
+mod disk;
+mod dispatch;
 mod founding;
 mod lookout;
 mod message;
 mod mutant;
 mod news;
+mod request;
 mod rescue;
 mod roster;
 mod seating;
@@ -47,19 +52,20 @@ mod vouching;
 mod wishes;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 use core::fmt;
 
-use sigmalock_core::{Birth, CallId, Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
+use sigmalock_core::{Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
 use campaign::Campaign;
 pub use config::Config;
 use confirmations::Confirmations;
+pub use disk::{Loss, Record, Saved};
 use founding::Founding;
 pub use founding::Pledge;
 pub use message::{Ballot, Message};
 pub use mutant::Mutant;
+pub use request::{Reply, Request};
 use rescue::Rescue;
 pub use roster::{Badge, Change, Roster, count};
 use strangers::Strangers;
@@ -82,47 +88,6 @@ pub enum Standing {
     Member,
 }
 
-/// What a peer may ask of its share of the views.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Request {
-    /// Be the first of a new swarm.
-    Found,
-    /// Make a swarm together with others that are in none, or be added to the one that they are in.
-    Expect {
-        /// How many hosts begin together, this one included.
-        hosts: u16,
-    },
-    /// Be added to the swarm of whoever can be reached.
-    Join,
-    /// This peer, the newcomer of that view, knows what the others promised.
-    Settled {
-        /// The view.
-        view: u64,
-    },
-    /// Go on without these members: an operator's last resort. Answered when those who are left have been
-    /// asked.
-    Forget {
-        /// All who are gone.
-        gone: BTreeSet<PeerId>,
-        /// Whether the operator vouches for what nobody who is left can know: that the gone, of whom there
-        /// are enough to have done so, have not gone on without this peer.
-        unverified: bool,
-    },
-    /// Others have met a peer with this one's identity that is not this one: its disk is not the only one.
-    Disown,
-}
-
-/// What it is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reply {
-    /// It is done, or under way.
-    Done,
-    /// It makes no sense now: this peer is in a swarm already, or not the newcomer of that view.
-    Refused,
-    /// Nobody is forgotten, for this reason.
-    Remembered(ForgetRefusal),
-}
-
 /// What timers are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
@@ -132,41 +97,6 @@ pub enum Timer {
     Propose,
     /// Those who are left have had the time to say what they know.
     Rescue,
-}
-
-/// There is one durable record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Record;
-
-/// What it says. The badge is in one record with the promises that were made under it: it vouches for them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Saved {
-    /// The newest view it knew.
-    pub roster: Option<Roster>,
-    /// What it promised about the next.
-    pub acceptor: Acceptor,
-    /// The number under which it is, or asks to be, a member.
-    pub badge: Option<Badge>,
-    /// It has lost its memory, and has not been a member since.
-    pub forgot: Option<Loss>,
-    /// The swarm that it is to be a founder of.
-    pub pledge: Option<Pledge>,
-    /// The starts that led to this disk.
-    pub starts: Vec<Life>,
-    /// What it remembers of other members.
-    pub acquaintances: BTreeMap<PeerId, Acquaintance>,
-}
-
-/// How a peer lost its memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Loss {
-    /// It is gone.
-    Gone,
-    /// Its disk is not the newest that it had: others remember more.
-    OldDisk,
 }
 
 /// Moments worth counting.
@@ -314,72 +244,6 @@ impl Views {
         self.acceptor.accepted()
     }
 
-    fn on_start(&mut self, cx: Cx<'_, '_>, birth: Birth<Self>) {
-        if matches!(birth, Birth::Amnesiac) {
-            self.forgot = Some(Loss::Gone);
-            self.save(cx);
-        } else if let Birth::Recovered(records) = birth
-            && let Some((Record, saved)) = records.into_iter().next()
-        {
-            (self.roster, self.acceptor) = (saved.roster, saved.acceptor);
-            (self.badge, self.forgot, self.pledge) = (saved.badge, saved.forgot, saved.pledge);
-            (self.starts, self.acquaintances) = (saved.starts, saved.acquaintances);
-            // Nobody knows how long ago it was learned.
-            self.learned_at = cx.now();
-            self.round = self.acceptor.promised().map_or(0, |promised| promised.round);
-            if self.config.breaks(Mutant::ForgetsAcceptances) {
-                self.acceptor.forget_accepted();
-            }
-            if self.config.breaks(Mutant::AcceptsOnceRestarted) {
-                self.learned_at = LocalTime::MIN;
-            }
-        }
-        self.take_back_pledge(cx);
-        self.begin_life(cx);
-        cx.set_timer(Timer::Look, cx.now());
-    }
-
-    /// What is asked, answered at once or later.
-    fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
-        let reply = match request {
-            Request::Found
-                if self.roster.is_none() && self.forgot.is_none() && self.pledge.is_none() =>
-            {
-                self.wants_in = true;
-                let (badge, origin) = (self.badge(cx), cx.random());
-                self.install(cx, Roster::founded_by(self.me, badge, origin));
-                Reply::Done
-            }
-            Request::Expect { hosts } => {
-                self.expect(cx, hosts);
-                Reply::Done
-            }
-            Request::Join => {
-                (self.wants_in, self.leaving) = (true, false);
-                self.wishes.withdraw(self.me);
-                self.look(cx);
-                Reply::Done
-            }
-            Request::Settled { view } if self.is_newcomer(view) => {
-                self.settled = true;
-                self.tell_all(cx);
-                self.consider(cx);
-                Reply::Done
-            }
-            Request::Forget { gone, unverified } => {
-                return self.on_forget(cx, id, gone, unverified);
-            }
-            Request::Disown => {
-                if self.badge.is_some() {
-                    self.disown(cx);
-                }
-                Reply::Done
-            }
-            Request::Found | Request::Settled { .. } => Reply::Refused,
-        };
-        cx.reply(id, reply);
-    }
-
     /// The number under which this peer asks to be a member: on disk before anybody hears it, and the same until
     /// that membership has ended.
     fn badge(&mut self, cx: Cx<'_, '_>) -> Badge {
@@ -398,59 +262,6 @@ impl Views {
     fn is_newcomer(&self, view: u64) -> bool {
         let added = self.badge.map(|badge| Change::Add(self.me, badge));
         self.number() == view && self.roster.as_ref().map(Roster::last) == added
-    }
-
-    fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
-        match message {
-            Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
-            Message::Known { view, settled, sent, writes } => {
-                writes
-                    .into_iter()
-                    .for_each(|(start, writes)| self.note_writes(from, start, writes));
-                self.on_known(cx, from, view, settled);
-                self.confirm(cx, from, view, sent);
-            }
-            Message::Learn(roster) => self.on_learn(cx, from, *roster),
-            Message::Began { badge, start, after } => self.on_began(cx, from, badge, start, after),
-            Message::Remembered { badge, start, writes } => {
-                self.on_remembered(cx, from, badge, start, writes);
-            }
-            Message::Vouched { start } => self.on_vouched(cx, from, start),
-            Message::Forgot { old_disk } => self.on_forgot(from, old_disk),
-            Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
-            Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
-            Message::Pledged { origin } => self.on_pledged(cx, from, origin),
-            Message::Declined { origin } => self.on_declined(cx, from, origin),
-            Message::Confirmed { view, sent } => self.on_confirmed(cx, from, view, sent),
-            Message::Prepare { view, ballot } => {
-                if self.takes_part(cx, from, view) {
-                    self.on_prepare(cx, from, ballot);
-                }
-            }
-            Message::Accept { view, ballot, change } => {
-                if self.takes_part(cx, from, view) {
-                    self.on_accept(cx, from, ballot, change);
-                }
-            }
-            Message::Promise { view, ballot, accepted } => {
-                self.on_rescue_promise(from, view, ballot, accepted);
-                if let Some((enough, campaign)) = self.campaign_of(from, view, ballot)
-                    && campaign.on_promise(from, accepted, enough)
-                {
-                    self.ask_to_accept(cx);
-                }
-            }
-            Message::Accepted { view, ballot } => {
-                if let Some((enough, campaign)) = self.campaign_of(from, view, ballot)
-                    && campaign.on_accepted(from, enough)
-                {
-                    self.on_chosen(cx);
-                }
-            }
-            Message::Refused { view, ballot, promised, wait } => {
-                self.on_refused(cx, from, view, ballot, promised, wait);
-            }
-        }
     }
 
     fn number(&self) -> u64 {
@@ -499,38 +310,6 @@ impl Views {
             || (was_out && self.config.breaks(Mutant::TakesOldViewsForRemoval));
         if takes && let Some(badge) = next.badge(self.me) {
             self.badge = Some(badge);
-        }
-    }
-
-    fn save(&self, cx: Cx<'_, '_>) {
-        let (roster, mut acceptor) = (self.roster.clone(), self.acceptor);
-        if self.config.breaks(Mutant::ForgetsPromises) {
-            acceptor = Acceptor::default();
-        }
-        let saved = Saved {
-            roster,
-            acceptor,
-            badge: self.badge,
-            forgot: self.forgot,
-            pledge: self.pledge,
-            starts: self.starts.clone(),
-            acquaintances: self.acquaintances.clone(),
-        };
-        cx.persist(Record, Some(saved));
-    }
-
-    /// To all members of the view, of which this peer is one.
-    fn say_to_members(&mut self, cx: Cx<'_, '_>, message: &Message) {
-        let members: Vec<PeerId> = self.roster.iter().flat_map(Roster::members).collect();
-        members.iter().for_each(|peer| self.say(cx, *peer, message.clone()));
-    }
-
-    /// Sends; what this peer has to say to itself needs no message.
-    fn say(&mut self, cx: Cx<'_, '_>, to: PeerId, message: Message) {
-        if to == self.me {
-            self.on_message(cx, to, message);
-        } else {
-            cx.send(to, message);
         }
     }
 }

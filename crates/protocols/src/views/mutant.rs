@@ -23,6 +23,10 @@ crate::parts::mutants::mutants! {
     AcceptsOnceRestarted = "accepts-once-restarted",
     /// Who comes back with its disk knows what it promised, but not what it accepted.
     ForgetsAcceptances = "forgets-acceptances",
+    /// Who comes back with its disk counts its ballots from the beginning.
+    CountsBallotsAnew = "counts-ballots-anew",
+    /// Of what others have accepted a proposer goes by the oldest.
+    GoesByTheOldest = "goes-by-the-oldest",
     /// A promise is heard before it is on disk.
     SpeaksBeforeItWrites = "speaks-before-it-writes",
     /// A member that asks to be added again is replaced by its new self in one change.
@@ -31,12 +35,36 @@ crate::parts::mutants::mutants! {
     TrustsAnyDisk = "trusts-any-disk",
     /// A peer does not mind that others have heard of more records than are on its disk.
     IgnoresWrites = "ignores-writes",
+    /// A peer compares what others have heard of with the records that it has now, not with those that it had then.
+    CountsRecordsOfNow = "counts-records-of-now",
+    /// A disk of before the peer was a member is good without anybody's word.
+    TrustsDisksOfBefore = "trusts-disks-of-before",
     /// A peer that came back promises things before anybody has vouched for its disk.
     VotesUnvouched = "votes-unvouched",
+    /// A peer that came back is content when one member has vouched for its disk, whatever the others say.
+    BelievesTheFirst = "believes-the-first",
+    /// A peer that came back waits for the word of all members that were there, though they are gone.
+    WaitsForAllItSaw = "waits-for-all-it-saw",
+    /// A member vouches for a start of another one before that is on its own disk.
+    VouchesBeforeItWrites = "vouches-before-it-writes",
+    /// A peer takes the word of a member about an earlier start for one about this.
+    HearsAnyVoucher = "hears-any-voucher",
+    /// A peer introduces itself to every member once, though others may have been there under its name since.
+    IntroducesItselfOnce = "introduces-itself-once",
+    /// A peer that is told of a newer disk does not write that down.
+    DisownsForNow = "disowns-for-now",
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most",
     /// Who is pledged to a swarm pledges itself to another one, too.
     PledgesTwice = "pledges-twice",
     /// Who lost its memory founds a swarm as if it had never been in one.
     FoundsThoughForgetful = "founds-though-forgetful",
+    /// Who is pledged to a swarm founds one alone.
+    FoundsThoughPledged = "founds-though-pledged",
+    /// Who is pledged to a swarm goes to another one that it hears of.
+    LearnsThoughPledged = "learns-though-pledged",
+    /// Who lost its memory says of a swarm that it may have decided on that it never will.
+    DeclinesThoughForgetful = "declines-though-forgetful",
+    /// An operator can have members forgotten though those who are left can choose something else meanwhile.
+    ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
 }

@@ -13,13 +13,15 @@
 //!
 //! If the gone are fewer than a majority, they alone have chosen nothing. If they are more, they may have gone on
 //! without this peer, added others and died in a later view, of which nobody who is left knows: that cannot be
-//! verified, and takes a word of its own.
+//! verified, and takes a word of its own. If those who are left are a majority, they can choose what comes next as
+//! soon as they have answered, whoever does not hear of it: so they are left to do that.
 
 use alloc::collections::BTreeSet;
 
 use sigmalock_core::{CallId, ForgetRefusal, PeerId};
 
 use super::message::{Ballot, Message};
+use super::mutant::Mutant;
 use super::roster::{Change, Roster};
 use super::{Cx, Reply, Standing, Timer, Views};
 
@@ -73,9 +75,6 @@ impl Views {
         if let Some(peer) = gone.iter().find(|peer| self.up.contains(peer)) {
             return Err(ForgetRefusal::Here(*peer));
         }
-        if self.acceptor.accepted().is_some() {
-            return Err(ForgetRefusal::UnderWay);
-        }
         if gone.len() >= roster.majority() && !unverified {
             return Err(ForgetRefusal::Unverified);
         }
@@ -105,16 +104,17 @@ impl Views {
     /// All who can be heard have been: who knows a newer view has said so, and has ended this.
     pub(super) fn rescue(&mut self, cx: Cx<'_, '_>) {
         let Some(rescue) = self.rescue.take() else { return };
-        let missing = self.left(&rescue.gone).into_iter().find(|peer| !rescue.agree.contains(peer));
+        let left = self.left(&rescue.gone);
+        let enough = self.roster.as_ref().is_some_and(|roster| left.len() >= roster.majority())
+            && !self.config.breaks(Mutant::ForgetsThoughEnoughAreLeft);
+        let missing = left.into_iter().find(|peer| !rescue.agree.contains(peer));
         let random = cx.random();
         let next = self.roster.as_ref().and_then(|roster| roster.without(&rescue.gone, random));
         let reply = match (missing, next) {
             _ if rescue.under_way => Reply::Remembered(ForgetRefusal::UnderWay),
             (Some(peer), _) => Reply::Remembered(ForgetRefusal::Silent(peer)),
-            // Another proposer, or another operator, is at it.
-            _ if self.acceptor.promised() != Some(rescue.ballot) => {
-                Reply::Remembered(ForgetRefusal::UnderWay)
-            }
+            // By now they may have chosen a successor, under a newer ballot, and this peer has not heard of it.
+            _ if enough => Reply::Remembered(ForgetRefusal::EnoughAreLeft),
             (None, None) => Reply::Remembered(ForgetRefusal::UnderWay),
             (None, Some(next)) => {
                 self.install(cx, next);

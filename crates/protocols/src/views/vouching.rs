@@ -14,12 +14,12 @@
 //! ```
 //!
 //! A start that is not on this disk, or more records than it had when the next one began, mean that this disk is not
-//! the newest: the peer
-//! takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has vouched
-//! for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
+//! the newest: the peer takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has
+//! vouched for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
 //!
 //! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
-//! heard it since; and two copies of a running peer that are never seen by the same member.
+//! heard it since, or a founder's disk of when it was alone, until it meets one; and two copies of a running peer that
+//! are never seen by the same member.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -112,7 +112,9 @@ impl Views {
         }
         self.draw_start(cx);
         self.save(cx);
-        if !self.config.breaks(Mutant::VotesUnvouched) {
+        let trusted =
+            self.standing() != Standing::Member && self.config.breaks(Mutant::TrustsDisksOfBefore);
+        if !trusted && !self.config.breaks(Mutant::VotesUnvouched) {
             self.vouching.returned_at = Some(cx.now());
         }
     }
@@ -163,7 +165,9 @@ impl Views {
     pub(super) fn introduce_to(&self, cx: Cx<'_, '_>, peer: PeerId) {
         let (Some(start), Some(badge)) = (self.start(), self.badge) else { return };
         let member = self.standing() == Standing::Member && self.is_in(peer);
-        if member && !self.vouching.met.contains(&peer) {
+        let (by, met) = (&self.vouching.by, &self.vouching.met);
+        let known = if self.config.breaks(Mutant::IntroducesItselfOnce) { by } else { met };
+        if member && !known.contains(&peer) {
             cx.send(peer, Message::Began { badge, start, after: None });
         }
     }
@@ -185,7 +189,9 @@ impl Views {
         let all = others().all(|peer| by.contains(&peer));
         let all_seen = others().all(|peer| by.contains(&peer) || !seen.contains(&peer));
         let waited = |trips: u64| now.since(at) >= self.config.round_trip_worst * trips;
-        let enough = all || (all_seen && waited(PRESENCE)) || waited(PATIENCE);
+        let patient = waited(PATIENCE) && !self.config.breaks(Mutant::WaitsForAllItSaw);
+        let hasty = self.config.breaks(Mutant::BelievesTheFirst);
+        let enough = all || (all_seen && waited(PRESENCE)) || patient || hasty;
         if !by.is_empty() && enough {
             self.vouching.returned_at = None;
             self.vouching.seen.clear();
@@ -217,7 +223,9 @@ impl Views {
             _ => {
                 let writes = known.map_or(0, |known| known.writes);
                 self.acquaintances.insert(from, Acquaintance { badge, start, writes });
-                self.save(cx);
+                if !self.config.breaks(Mutant::VouchesBeforeItWrites) {
+                    self.save(cx);
+                }
             }
         }
         cx.send(from, Message::Vouched { start });
@@ -235,7 +243,8 @@ impl Views {
         let mut later = self.starts.iter().skip_while(|life| life.start != start);
         let known = later.next().is_some() && {
             // As many as there were when that life had ended.
-            let records = later.next().map_or_else(|| cx.written(), |next| next.records);
+            let next = later.next().filter(|_| !self.config.breaks(Mutant::CountsRecordsOfNow));
+            let records = next.map_or_else(|| cx.written(), |next| next.records);
             !counts || writes <= records
         };
         if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {
@@ -247,7 +256,8 @@ impl Views {
     }
 
     pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
-        if self.start() == Some(start) && self.is_in(from) {
+        let this_one = self.start() == Some(start) || self.config.breaks(Mutant::HearsAnyVoucher);
+        if this_one && self.is_in(from) {
             self.vouching.by.insert(from);
             self.vouching.met.insert(from);
             if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
@@ -273,7 +283,9 @@ impl Views {
         (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
         self.campaign = None;
         self.vouching.returned_at = None;
-        self.save(cx);
+        if !self.config.breaks(Mutant::DisownsForNow) {
+            self.save(cx);
+        }
         self.look(cx);
     }
 

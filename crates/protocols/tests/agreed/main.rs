@@ -2,5 +2,6 @@
 
 mod bounds;
 mod refutations;
+mod rules;
 mod stories;
 mod town;

@@ -18,7 +18,7 @@ fn crosses(packet: &Packet, one: &[u64]) -> bool {
     one.contains(&packet.from) != one.contains(&packet.to)
 }
 
-fn are_two_inside(town: &Town) -> bool {
+pub(crate) fn are_two_inside(town: &Town) -> bool {
     town.is_inside(ALICE) && town.is_inside(BOB)
 }
 
@@ -245,12 +245,12 @@ fn a_disk_is_put_back(mutant: Option<Mutant>) -> (Town, Disk) {
 }
 
 /// Alice does not hear the second member, nor Bob the founder.
-fn are_apart(packet: &Packet) -> bool {
+pub(crate) fn are_apart(packet: &Packet) -> bool {
     let pair = (packet.from, packet.to);
     [(ALICE, 1), (1, ALICE), (BOB, 0), (0, BOB)].contains(&pair)
 }
 
-fn recovered(disk: &Disk) -> Birth<Agreed> {
+pub(crate) fn recovered(disk: &Disk) -> Birth<Agreed> {
     Birth::Recovered(disk.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 

@@ -225,6 +225,42 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
 }
 
+/// It was added in a view of which it hears nothing before the next one: it is nobody's newcomer, and what the members of
+/// the view before promised says little.
+#[test]
+fn who_hears_late_that_it_is_in_waits_for_a_lease() {
+    let mut town = Town::of(3, None);
+    let late = |packet: &Packet| packet.to == 3 && is_learn(packet);
+    for peer in [3, 4] {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(17), |packet| !late(packet));
+    }
+    assert_eq!((town.view(4), town.view(3).0), ((5, vec![0, 1, 2, 3, 4]), 0));
+    town.packets.retain(|packet| !late(packet));
+    town.pass(Span::from_secs(10), |_| true);
+    assert!(matches!(town.standing(3), Standing::Learning { .. }));
+    town.pass(Span::from_secs(6), |_| true);
+    assert_eq!((town.view(3).0, town.standing(3)), (5, Standing::Voting));
+}
+
+/// What nobody can notice in time: it knows of nobody whom it could ask.
+#[test]
+fn a_founders_disk_of_when_it_was_alone_lets_its_own_users_in_until_it_meets_somebody() {
+    let mut town = Town::of(1, None);
+    let (backup, written) = (town.places[&0].disk.clone(), town.written[&0]);
+    (1..3).for_each(|peer| town.start(peer, Birth::First));
+    town.pass(Span::from_secs(20), |_| true);
+    assert_eq!(town.view(0).1, [0, 1, 2]);
+    drop(town.stop(0));
+    town.written.insert(0, written);
+    town.start(0, Birth::Recovered(backup.into_iter().collect()));
+    town.ask(0);
+    town.pass(STEP * 2, |packet| (packet.from, packet.to) == (0, 0));
+    assert!(town.is_inside(0));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!((town.view(0).0, town.standing(0)), (3, Standing::OldDisk));
+}
+
 #[test]
 fn a_swarm_of_another_origin_is_left_alone() {
     let mut town = Town::of(2, None);

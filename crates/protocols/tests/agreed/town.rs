@@ -40,6 +40,8 @@ pub(crate) struct Town {
     pub(crate) packets: Vec<Packet>,
     pub(crate) now: LocalTime,
     pub(crate) mutant: Option<Mutant>,
+    /// The rule of views that is left out.
+    pub(crate) broken: Option<views::Mutant>,
     pub(crate) lives: u64,
     /// How many records each disk has had.
     pub(crate) written: BTreeMap<u64, u64>,
@@ -92,9 +94,18 @@ pub(crate) fn is_learn(packet: &Packet) -> bool {
 impl Town {
     /// A swarm of so many, with Alice and Bob.
     pub(crate) fn of(members: u64, mutant: Option<Mutant>) -> Self {
+        Self::founded(members, mutant, None)
+    }
+
+    /// The same, without a rule of views.
+    pub(crate) fn without(broken: Option<views::Mutant>, members: u64) -> Self {
+        Self::founded(members, None, broken)
+    }
+
+    fn founded(members: u64, mutant: Option<Mutant>, broken: Option<views::Mutant>) -> Self {
         let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
         let (written, tear, torn) = (BTreeMap::new(), None, None);
-        let mut town = Self { places, packets, now, mutant, lives: 0, written, tear, torn };
+        let mut town = Self { places, packets, now, mutant, broken, lives: 0, written, tear, torn };
         for peer in (0..members).chain([ALICE, BOB]) {
             town.start(peer, Birth::First);
         }
@@ -114,7 +125,7 @@ impl Town {
         };
         let mut config = Config::new(LEASE_MAX, beginning);
         config.locks.durable = true;
-        config.mutant = self.mutant;
+        (config.mutant, config.views.mutant) = (self.mutant, self.broken);
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
         let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();

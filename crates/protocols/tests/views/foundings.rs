@@ -128,9 +128,8 @@ fn origin(fleet: &Fleet, peer: usize) -> Option<u64> {
     fleet.views(peer).and_then(Views::roster).map(Roster::origin)
 }
 
-/// Three hosts begin together; the third is not heard, or does not hear, when it comes to the pledge. Then the two others
-/// lose all they had, and come back as somebody else. How many swarms there were.
-fn two_of_three_lose_everything(mutant: Option<Mutant>, third_is_heard: bool) -> usize {
+/// Three hosts begin together; the third is not heard, or does not hear, when it comes to the pledge, nor afterwards.
+fn a_third_hears_little(mutant: Option<Mutant>, third_is_heard: bool) -> Fleet {
     let mut fleet = Fleet::new(5, mutant, Span::from_secs(3), 1);
     let expect = Request::Expect { hosts: 3 };
     for host in 2..5 {
@@ -143,15 +142,27 @@ fn two_of_three_lose_everything(mutant: Option<Mutant>, third_is_heard: bool) ->
         Message::Pledged { .. } => true,
         _ => packet.to != 4 && packet.from != 4,
     });
-    let first = origin(&fleet, 2);
     assert_eq!(origin(&fleet, 4), None);
     let waits_for = fleet.views(4).and_then(Views::pledged_to);
     assert_eq!(waits_for, third_is_heard.then_some(crate::fleet::id(2)));
     fleet.packets.clear();
+    fleet
+}
+
+/// Then the two others lose all they had, and come back as somebody else; the first of them perhaps as one that knows it.
+/// How many swarms there were.
+fn two_of_three_lose_everything(
+    mutant: Option<Mutant>, third_is_heard: bool, first_knows: bool,
+) -> usize {
+    let mut fleet = a_third_hears_little(mutant, third_is_heard);
+    let (expect, first) = (Request::Expect { hosts: 3 }, origin(&fleet, 2));
     for (host, heir) in [(2, 0), (3, 1)] {
         fleet.crash(host);
         fleet.start(heir, Birth::First);
         fleet.ask(heir, expect.clone());
+    }
+    if first_knows {
+        fleet.restart(2, false);
     }
     pass(&mut fleet, |_| true);
     let second = origin(&fleet, 4);
@@ -161,11 +172,69 @@ fn two_of_three_lose_everything(mutant: Option<Mutant>, third_is_heard: bool) ->
 #[test]
 fn a_swarm_takes_the_pledge_of_every_founder_and_each_gives_one() {
     // Not all have pledged themselves, so there was no swarm, and the second is the first.
-    assert_eq!(two_of_three_lose_everything(None, false), 1);
-    assert_eq!(two_of_three_lose_everything(Some(Mutant::FoundsWithMost), false), 2);
+    assert_eq!(two_of_three_lose_everything(None, false, false), 1);
+    assert_eq!(two_of_three_lose_everything(Some(Mutant::FoundsWithMost), false, false), 2);
     // All have, so there may have been one, and the third waits for it.
-    assert_eq!(two_of_three_lose_everything(None, true), 1);
-    assert_eq!(two_of_three_lose_everything(Some(Mutant::PledgesTwice), true), 2);
+    assert_eq!(two_of_three_lose_everything(None, true, false), 1);
+    assert_eq!(two_of_three_lose_everything(Some(Mutant::PledgesTwice), true, false), 2);
+    // Who proposed it is asked, and does not know.
+    assert_eq!(two_of_three_lose_everything(None, true, true), 1);
+    let broken = Some(Mutant::DeclinesThoughForgetful);
+    assert_eq!(two_of_three_lose_everything(broken, true, true), 2);
+}
+
+/// The third, who waits for the word of the first, is told to found a swarm alone.
+fn who_is_pledged_is_told_to_found_one(mutant: Option<Mutant>) -> Option<String> {
+    let mut fleet = a_third_hears_little(mutant, true);
+    fleet.ask(4, Request::Found);
+    fleet.objection
+}
+
+/// Two hosts begin together. The second does not hear that they have, loses sight of the first, and meets one of another
+/// swarm; then the first again. How the two of them stand, and whether it is to the same swarm.
+fn who_is_pledged_meets_another_swarm(mutant: Option<Mutant>) -> ([Option<Standing>; 2], bool) {
+    let mut fleet = Fleet::new(3, mutant, Span::from_secs(3), 1);
+    fleet.cut(0, 1);
+    fleet.cut(0, 2);
+    fleet.start(0, Birth::First);
+    fleet.ask(0, Request::Found);
+    for host in 1..3 {
+        fleet.start(host, Birth::First);
+        fleet.ask(host, Request::Expect { hosts: 2 });
+    }
+    let news = |packet: &Packet| matches!(packet.message, Message::Learn(_)) && packet.to == 2;
+    pass(&mut fleet, |packet| !news(packet));
+    assert_eq!(fleet.views(2).and_then(Views::pledged_to), Some(crate::fleet::id(1)));
+    fleet.cut(1, 2);
+    fleet.mend(0, 2);
+    pass(&mut fleet, |_| true);
+    fleet.cut(0, 2);
+    fleet.mend(1, 2);
+    pass(&mut fleet, |_| true);
+    let standing = [1, 2].map(|host| fleet.views(host).map(Views::standing));
+    (standing, origin(&fleet, 1) == origin(&fleet, 2))
+}
+
+#[test]
+fn who_is_pledged_to_a_swarm_neither_founds_another_nor_goes_to_one() {
+    assert_eq!(who_is_pledged_is_told_to_found_one(None), None);
+    assert!(who_is_pledged_is_told_to_found_one(Some(Mutant::FoundsThoughPledged)).is_some());
+    let member = Some(Standing::Member);
+    assert_eq!(who_is_pledged_meets_another_swarm(None), ([member; 2], true));
+    // The first is in a view of two, alone, and only an operator can help.
+    let (standing, same) = who_is_pledged_meets_another_swarm(Some(Mutant::LearnsThoughPledged));
+    assert_eq!((standing[0], same), (member, false));
+}
+
+/// The founder of a swarm loses its memory, knows that, and is told to found one.
+fn a_founder_forgets(mutant: Option<Mutant>) -> Option<String> {
+    let mut fleet = Fleet::new(1, mutant, Span::from_secs(3), 1);
+    fleet.start(0, Birth::First);
+    fleet.ask(0, Request::Found);
+    fleet.crash(0);
+    fleet.restart(0, false);
+    fleet.ask(0, Request::Found);
+    fleet.objection
 }
 
 /// All founders of a swarm lose their memory, but know that.
@@ -193,6 +262,8 @@ fn who_lost_its_memory_founds_nothing_and_one_that_remembers_takes_it_in_again()
     assert!((0..3).all(|host| fleet.views(host).map(Views::standing) == Some(Standing::Lost)));
     assert_eq!(fleet.objection, None);
     assert!(all_forget(Some(Mutant::FoundsThoughForgetful)).objection.is_some());
+    assert_eq!(a_founder_forgets(None), None);
+    assert!(a_founder_forgets(Some(Mutant::FoundsThoughForgetful)).is_some());
 }
 
 #[test]

@@ -3,5 +3,7 @@
 mod bounds;
 mod fleet;
 mod foundings;
+mod input;
 mod model;
+mod stories;
 mod walks;

@@ -4,6 +4,8 @@
 //!   old backup, or one directory on two machines;
 //! - *copies*: the same, but the disk is copied while the peer runs, and the peer gives no votes for a moment before it
 //!   stops, so that the others have heard how much it had written;
+//! - both also with a disk of before the peer was a member, and with one that is started again and again before anybody
+//!   hears of it, so that it comes to have more starts and records than the newer one had;
 //! - *yesterday*: a peer loses its memory and meets one that was cut off since before it was a member, then one that was
 //!   cut off later;
 //! - *foundings*: hosts that begin together, are cut off from each other, crash, and lose all they had and come back as
@@ -40,6 +42,25 @@ enum Kind {
 }
 
 type Schedule = Vec<(TrueTime, Fault)>;
+
+/// How a disk is put back.
+#[derive(Debug, Clone, Copy)]
+struct PutBack {
+    /// It is a copy of before the peer was a member.
+    early: bool,
+    /// It is started so many times before anybody hears of it.
+    starts: u64,
+}
+
+impl PutBack {
+    /// What a seed means, from a stream of its own: all other seeds mean what they did without.
+    fn of(seed: u64) -> Self {
+        let mut rng = Rng::split(seed, 0x7075_7469);
+        let early = rng.below(4) == 0;
+        let starts = if rng.below(4) == 0 { rng.between(2, 100) } else { 1 };
+        Self { early, starts }
+    }
+}
 
 /// Such a world, if that is what the seed means.
 pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subject, RunConfig)> {
@@ -102,9 +123,10 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     let (cells, clients_seen) = (None, true);
     config.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
     let mut stage = Stage { rng: &mut rng, config: &config, subject: &subject, faults: Vec::new() };
+    let put_back = PutBack::of(seed);
     let safety = match kind {
-        Kind::Backups => stage.backups(false),
-        Kind::Copies => stage.backups(true),
+        Kind::Backups => stage.backups(false, put_back),
+        Kind::Copies => stage.backups(true, put_back),
         Kind::Yesterday => stage.yesterday(silence),
         Kind::Foundings => stage.foundings(hosts as usize, reborn as usize),
     };
@@ -148,9 +170,12 @@ impl Stage<'_> {
     }
 
     /// A disk is put on the shelf, and shelf and disk change places again and again.
-    fn backups(&mut self, running: bool) -> Span {
+    fn backups(&mut self, running: bool, PutBack { early, starts }: PutBack) -> Span {
         let hosts = self.hosts();
-        let peer = *self.rng.pick(&hosts);
+        let any = *self.rng.pick(&hosts);
+        // Who came last is the newcomer of the view that lasts, and votes as soon as it is told which votes are out. (A
+        // founder's disk of when it was alone needs nobody to vouch for it, and lets in until it has met somebody.)
+        let peer = hosts.last().copied().filter(|_| early).unwrap_or(any);
         let clients = draw::clients(self.config);
         // By then the others have heard what was written before the peer fell silent towards its clients.
         let quiet = self.subject.tuning.round_trip_worst * 3 + ms(50);
@@ -173,7 +198,10 @@ impl Stage<'_> {
             at = at + self.subject.tuning.lease_max * 2;
             self.at(at + ms(1), Fault::Mend(98));
         }
-        if running {
+        if early {
+            let before = self.rng.span(ms(1), ms(3_000));
+            self.at(TrueTime(0) + before, Fault::Shelve(peer));
+        } else if running {
             self.at(at, Fault::Shelve(peer));
         } else {
             self.at(at, Fault::Crash(peer));
@@ -190,6 +218,10 @@ impl Stage<'_> {
             self.at(at, Fault::Crash(peer));
             at = at + self.rng.span(ms(10), ms(500));
             self.at(at, Fault::Restart { peer, memory: Memory::Shelf });
+            for _ in 1..starts {
+                self.at(at, Fault::Crash(peer));
+                self.at(at, Fault::Restart { peer, memory: Memory::Disk });
+            }
             self.at(at, Fault::Mend(id));
             // Those who want its vote may find it before those who remember it do, and some of these before others.
             self.part(at, 10 + id, &[peer], ours);

@@ -1,0 +1,230 @@
+//! Rules of views, each left out in turn: stories that end well with it, and badly without.
+
+use std::collections::BTreeMap;
+
+use sigmalock_core::{
+    Birth, CallId, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId, Span,
+    Standing,
+};
+use sigmalock_protocols::agreed::{Durable, DurableKey, Message};
+use sigmalock_protocols::views::Mutant;
+
+use crate::refutations::{are_apart, are_two_inside, recovered};
+use crate::town::{ALICE, BOB, Packet, STEP, Town};
+
+type Disk = BTreeMap<DurableKey, Durable>;
+
+/// Neither hears the other side.
+fn within(packet: &Packet, side: &[u64]) -> bool {
+    side.contains(&packet.from) == side.contains(&packet.to)
+}
+
+/// One of five is gone, and the founder is told so. All the others promise it to look at no older ballot; then it is cut
+/// off, and they go on with newer ones. What it is answered, and whether two are inside in the end.
+fn a_minority_is_forgotten(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+    let mut town = Town::without(broken, 5);
+    drop(town.stop(4));
+    let request = LockRequest::Forget { gone: [PeerId(4)].into(), unverified: false };
+    town.give(0, Input::Request { id: CallId(9), request });
+    town.pass(Span::from_millis(150), |_| true);
+    // It does not hear that the dead one is voted out, nor that others come.
+    let founder = [0, BOB];
+    town.part(&founder, &[1, 2, 3, ALICE]);
+    town.pass(Span::from_secs(1), |packet| within(packet, &founder));
+    let told = town.places.get_mut(&0).unwrap().told.pop();
+    for peer in 5..8 {
+        town.start(peer, Birth::First);
+        town.part(&founder, &[peer]);
+    }
+    town.pass(Span::from_secs(120), |packet| within(packet, &founder));
+    assert_eq!(town.view(3).1, [1, 2, 3, 5, 6, 7]);
+    // It meets two of them, who are cut off from the others.
+    let founder = [0, 1, 2, BOB];
+    town.packets.clear();
+    town.part(&[1, 2], &[3, 5, 6, 7, ALICE]);
+    town.meet(&[0, BOB], &[1, 2]);
+    town.ask(ALICE);
+    town.ask(BOB);
+    town.pass(Span::from_secs(40), |packet| within(packet, &founder));
+    (told, are_two_inside(&town))
+}
+
+#[test]
+fn nobody_is_forgotten_where_those_who_are_left_can_choose_what_comes_next() {
+    let refused = LockReply::Refused(ForgetRefusal::EnoughAreLeft.into());
+    assert_eq!(a_minority_is_forgotten(None), (Some(refused), false));
+    let broken = Some(Mutant::ForgetsThoughEnoughAreLeft);
+    assert_eq!(a_minority_is_forgotten(broken), (Some(LockReply::Released), true));
+}
+
+/// Whether it is between these two.
+fn is_between(packet: &Packet, one: u64, other: u64) -> bool {
+    [(one, other), (other, one)].contains(&(packet.from, packet.to))
+}
+
+/// A peer was restarted, which the second member has not heard of, and gave its vote to Alice, who is inside with that and
+/// the founder's. Then it was stopped. Also its disk of before, and what the founder said when it vouched for that life.
+fn a_life_that_one_has_not_heard_of(broken: Option<Mutant>) -> (Town, Disk, Message) {
+    let mut town = Town::without(broken, 3);
+    let (backup, written) = (town.stop(2), town.written[&2]);
+    town.start(2, recovered(&backup));
+    town.part(&[1], &[2]);
+    let mut voucher = None;
+    while voucher.is_none() {
+        town.pass(STEP, |packet| !is_between(packet, 1, 2));
+        let said = town.packets.iter().find(|p| p.to == 2 && p.message.kind() == "VOUCHED");
+        voucher = said.map(|packet| packet.message.clone());
+    }
+    town.pass(Span::from_secs(8), |packet| !is_between(packet, 1, 2));
+    assert_eq!(town.standing(2), Standing::Voting);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !is_between(packet, 1, 2) && !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.packets.retain(|packet| packet.from != 2);
+    town.written.insert(2, written);
+    (town, backup, voucher.unwrap())
+}
+
+/// That disk of before is put back. The second member vouches for it, and the founder would not, but is slow.
+fn one_vouches_before_the_other_objects(broken: Option<Mutant>, late_voucher: bool) -> Town {
+    let (mut town, backup, voucher) = a_life_that_one_has_not_heard_of(broken);
+    town.start(2, recovered(&backup));
+    if late_voucher {
+        town.give(2, Input::Receive { from: PeerId(0), message: voucher });
+    }
+    town.ask(BOB);
+    let slow = |packet: &Packet| (packet.from, packet.to) == (0, 2);
+    town.pass(Span::from_secs(1), |packet| !slow(packet) && !are_apart(packet));
+    town
+}
+
+#[test]
+fn who_came_back_waits_for_all_who_are_there_and_for_their_word_about_this_start() {
+    for (mutant, late_voucher) in
+        [(Mutant::BelievesTheFirst, false), (Mutant::HearsAnyVoucher, true)]
+    {
+        let mut town = one_vouches_before_the_other_objects(None, late_voucher);
+        assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Unvouched, false));
+        town.pass(Span::from_millis(200), |packet| !are_apart(packet));
+        assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+        let town = one_vouches_before_the_other_objects(Some(mutant), late_voucher);
+        assert!(are_two_inside(&town), "{mutant} is not caught");
+    }
+}
+
+/// A disk of before its peer was a member is put back while Alice is inside with that peer's vote. It hears that it is in,
+/// as the newcomer, and which votes are out, before it hears what the others remember of it.
+fn a_disk_of_before_is_put_back(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 2);
+    town.start(2, Birth::First);
+    town.pass(STEP, |packet| packet.from != 2);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.pass(Span::from_secs(20), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.written.insert(2, written);
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    let late = |packet: &Packet| packet.message.kind() == "REMEMBERED";
+    let heard = |packet: &Packet| !are_apart(packet) && !is_between(packet, 2, ALICE);
+    town.pass(Span::from_secs(2), |packet| heard(packet) && !late(packet));
+    town
+}
+
+#[test]
+fn a_disk_of_before_its_peer_was_a_member_takes_somebodys_word_too() {
+    let town = a_disk_of_before_is_put_back(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Unvouched, false));
+    assert!(are_two_inside(&a_disk_of_before_is_put_back(Some(Mutant::TrustsDisksOfBefore))));
+}
+
+/// One member was there and is gone before it says anything about a peer that came back; the other one vouches.
+fn one_of_those_who_were_there_is_gone(broken: Option<Mutant>) -> Standing {
+    let mut town = Town::without(broken, 3);
+    let disk = town.stop(2);
+    town.start(2, recovered(&disk));
+    drop(town.stop(1));
+    town.packets.retain(|packet| packet.from != 1);
+    town.pass(Span::from_secs(120), |_| true);
+    town.standing(2)
+}
+
+#[test]
+fn who_came_back_does_not_wait_for_ever_for_one_that_is_gone() {
+    assert_eq!(one_of_those_who_were_there_is_gone(None), Standing::Voting);
+    let broken = Some(Mutant::WaitsForAllItSaw);
+    assert_eq!(one_of_those_who_were_there_is_gone(broken), Standing::Unvouched);
+}
+
+/// The founder, who alone has heard of that life, is restarted before the disk of before is put back.
+fn who_vouched_is_restarted(broken: Option<Mutant>) -> Town {
+    let (mut town, backup, _) = a_life_that_one_has_not_heard_of(broken);
+    let disk = town.stop(0);
+    town.start(0, recovered(&disk));
+    town.start(2, recovered(&backup));
+    town.ask(BOB);
+    town.pass(Span::from_secs(2), |packet| !are_apart(packet));
+    town
+}
+
+#[test]
+fn a_start_is_on_disk_before_it_is_vouched_for() {
+    let town = who_vouched_is_restarted(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+    assert!(are_two_inside(&who_vouched_is_restarted(Some(Mutant::VouchesBeforeItWrites))));
+}
+
+/// The disk of before is put back, and the founder tells it so. It is started once more, where there is only the other one.
+fn who_was_told_is_restarted(broken: Option<Mutant>) -> Standing {
+    let (mut town, backup, _) = a_life_that_one_has_not_heard_of(broken);
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_millis(200), |packet| !is_between(packet, 1, 2) && !are_apart(packet));
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    let disk = town.stop(2);
+    drop(town.stop(0));
+    town.packets.retain(|packet| ![0, 2].contains(&packet.from));
+    town.start(2, recovered(&disk));
+    town.pass(Span::from_secs(2), |packet| !are_apart(packet));
+    town.standing(2)
+}
+
+#[test]
+fn who_was_told_of_a_newer_disk_knows_it_after_a_restart() {
+    assert_eq!(who_was_told_is_restarted(None), Standing::OldDisk);
+    // It would promise something else about the next view than it has, and vote in a lease.
+    let broken = Some(Mutant::DisownsForNow);
+    assert!(matches!(who_was_told_is_restarted(broken), Standing::Learning { .. }));
+}
+
+/// A peer is out of sight, and does not stop. Meanwhile a copy of its disk runs under its name, and votes for Alice.
+fn another_was_there_meanwhile(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    town.packets.retain(|packet| ![packet.from, packet.to].contains(&2));
+    let away = town.places.remove(&2).unwrap();
+    town.start(2, recovered(&away.disk));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.packets.retain(|packet| packet.from != 2);
+    town.places.insert(2, away);
+    town.meet(&[2], &[0, 1, BOB]);
+    let heard = |packet: &Packet| !are_apart(packet) && !is_between(packet, 2, ALICE);
+    town.pass(STEP * 3, heard);
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), heard);
+    town
+}
+
+#[test]
+fn who_was_away_while_another_ran_under_its_name_lets_nobody_in() {
+    let town = another_was_there_meanwhile(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+    assert!(are_two_inside(&another_was_there_meanwhile(Some(Mutant::IntroducesItselfOnce))));
+}

@@ -1,0 +1,223 @@
+//! What comes from others is believed only of those whose business it is.
+
+use std::collections::BTreeSet;
+
+use sigmalock_core::{Birth, Input, LocalTime, Message as _, Span};
+use sigmalock_protocols::views::{
+    Badge, Ballot, Change, Message, Request, Roster, Saved, Start, Timer, Views,
+};
+
+use crate::fleet::{Fleet, Packet, id};
+
+fn add(peer: usize) -> Change {
+    Change::Add(id(peer), Badge(peer as u64))
+}
+
+/// One peer, that has only just begun. All others are made up.
+fn alone() -> Fleet {
+    let mut fleet = Fleet::new(1, None, Span::from_secs(3), 7);
+    fleet.start(0, Birth::First);
+    fleet
+}
+
+/// It hears something, and says this, by kind.
+fn answers(fleet: &mut Fleet, from: usize, message: Message) -> Vec<&'static str> {
+    fleet.packets.clear();
+    fleet.deliver(Packet { from, to: 0, message });
+    fleet.packets.iter().map(|packet| packet.message.kind()).collect()
+}
+
+/// It has founded a swarm and taken these in, one after the other.
+fn in_a_view_with(others: std::ops::Range<usize>) -> (Fleet, Roster) {
+    let mut fleet = alone();
+    fleet.ask(0, Request::Found);
+    let first = fleet.views(0).and_then(Views::roster).unwrap().clone();
+    let roster = others.fold(first, |roster, peer| roster.after(add(peer)).unwrap());
+    answers(&mut fleet, 1, Message::Learn(Box::new(roster.clone())));
+    (fleet, roster)
+}
+
+#[test]
+fn only_members_are_promised_anything() {
+    let (mut fleet, roster) = in_a_view_with(1..3);
+    let ballot = |by| Ballot { round: 1, by: id(by) };
+    let prepare = |by| Message::Prepare { view: roster.number(), ballot: ballot(by) };
+    assert_eq!(answers(&mut fleet, 8, prepare(8)), [""; 0]);
+    assert_eq!(answers(&mut fleet, 1, prepare(1)), ["PROMISE"]);
+}
+
+#[test]
+fn only_the_newcomer_says_that_it_knows_what_the_others_promised() {
+    let (mut fleet, roster) = in_a_view_with(1..3);
+    let view = roster.number();
+    let known = || Message::Known { view, settled: true, sent: LocalTime::MIN, writes: None };
+    let ballot = Ballot { round: 1, by: id(1) };
+    let accept = || Message::Accept { view, ballot, change: add(5) };
+    answers(&mut fleet, 1, known());
+    fleet.ask(0, Request::Settled { view });
+    assert_eq!(answers(&mut fleet, 1, accept()), ["REFUSED"], "a lease has not passed");
+    answers(&mut fleet, 2, known());
+    assert_eq!(answers(&mut fleet, 1, accept()), ["ACCEPTED"]);
+}
+
+#[test]
+fn who_confirmed_one_view_has_not_confirmed_the_next() {
+    let (mut fleet, ten) = in_a_view_with(1..10);
+    let (view, sent) = (ten.number(), fleet.now);
+    for peer in 1..10 {
+        answers(&mut fleet, peer, Message::Confirmed { view, sent });
+    }
+    assert!(fleet.views(0).unwrap().counts_until(sent) > sent);
+    let eleven = ten.after(add(10)).unwrap();
+    answers(&mut fleet, 1, Message::Learn(Box::new(eleven)));
+    assert_eq!(fleet.views(0).unwrap().counts_until(sent), LocalTime::MIN);
+}
+
+/// Its disk may be an old one, and so may the view be that it knows.
+#[test]
+fn who_is_not_vouched_for_neither_confirms_a_large_view_nor_counts_itself() {
+    let mut fleet = Fleet::new(1, None, Span::from_secs(3), 7);
+    let first = Roster::founded_by(id(0), Badge(0), 9);
+    let ten = (1..10).fold(first, |roster, peer| roster.after(add(peer)).unwrap());
+    let view = ten.number();
+    fleet.places[0].disk =
+        Some(Saved { roster: Some(ten), badge: Some(Badge(0)), ..Saved::default() });
+    fleet.restart(0, true);
+    fleet.packets.clear();
+    (1..10).for_each(|peer| fleet.give(0, Input::PeerUp(id(peer))));
+    let began = fleet.packets.iter().find_map(|packet| match packet.message {
+        Message::Began { start, .. } => Some(start),
+        _ => None,
+    });
+    let (start, sent) = (began.unwrap(), fleet.now);
+    let known = || Message::Known { view, settled: false, sent, writes: None };
+    assert_eq!(answers(&mut fleet, 1, known()), [""; 0]);
+    for peer in 1..6 {
+        answers(&mut fleet, peer, Message::Confirmed { view, sent });
+    }
+    assert_eq!(fleet.views(0).unwrap().counts_until(sent), LocalTime::MIN, "five of ten");
+    for peer in 1..10 {
+        answers(&mut fleet, peer, Message::Vouched { start });
+    }
+    assert_eq!(answers(&mut fleet, 1, known()), ["CONFIRMED"]);
+    assert!(fleet.views(0).unwrap().counts_until(sent) > sent, "six of ten");
+}
+
+#[test]
+fn only_members_under_their_own_badge_are_vouched_for() {
+    let (mut fleet, _) = in_a_view_with(1..3);
+    let began = |badge| Message::Began { badge: Badge(badge), start: Start(1), after: None };
+    assert_eq!(answers(&mut fleet, 8, began(8)), [""; 0]);
+    assert_eq!(answers(&mut fleet, 1, began(8)), [""; 0]);
+    assert_eq!(answers(&mut fleet, 1, began(1)), ["VOUCHED"]);
+}
+
+/// It would never learn that it was added, and be missed at once: a swarm of one would stand still for good.
+#[test]
+fn nobody_of_another_swarm_is_taken_in() {
+    let (mut fleet, _) = in_a_view_with(1..1);
+    fleet.give(0, Input::PeerUp(id(1)));
+    let last = |fleet: &Fleet| fleet.views(0).and_then(Views::roster).map(Roster::last);
+    for (origin, taken) in [(Some(99), Change::Found), (None, add(1))] {
+        answers(&mut fleet, 1, Message::Wish { change: add(1), origin });
+        fleet.fire(0, Timer::Propose);
+        assert_eq!(last(&fleet), Some(taken));
+    }
+    assert!(fleet.views(0).unwrap().strangers().eq([id(1)]));
+}
+
+/// One that has begun, and expects to be one of three; the two others are there.
+fn one_of_three() -> Fleet {
+    let mut fleet = alone();
+    fleet.ask(0, Request::Expect { hosts: 3 });
+    (1..4).for_each(|peer| fleet.give(0, Input::PeerUp(id(peer))));
+    fleet
+}
+
+#[test]
+fn who_expects_another_number_of_hosts_gets_no_pledge_and_one_ends_by_the_word_of_who_has_it() {
+    let mut fleet = one_of_three();
+    let pledge = |expects| Message::Pledge { origin: 5, expects };
+    assert_eq!(answers(&mut fleet, 1, pledge(2)), ["DECLINED"]);
+    assert_eq!(answers(&mut fleet, 1, pledge(3)), ["PLEDGED"]);
+    let mut declines = |from| {
+        answers(&mut fleet, from, Message::Declined { origin: 5 });
+        fleet.views(0).unwrap().pledged_to()
+    };
+    assert_eq!((declines(2), declines(1)), (Some(id(1)), None));
+}
+
+#[test]
+fn a_pledge_counts_of_those_who_were_asked_for_it() {
+    let mut fleet = one_of_three();
+    for peer in [1, 2] {
+        answers(&mut fleet, peer, Message::Blank { expects: 3, badge: Badge(peer as u64) });
+    }
+    let origin = fleet.packets.iter().find_map(|packet| match packet.message {
+        Message::Pledge { origin, .. } => Some(origin),
+        _ => None,
+    });
+    let origin = origin.unwrap();
+    let mut begins = |from| {
+        answers(&mut fleet, from, Message::Pledged { origin });
+        fleet.views(0).unwrap().roster().is_some()
+    };
+    assert_eq!([1, 3, 2].map(&mut begins), [false, false, true]);
+}
+
+/// Beyond that there is another one alive under its name, and they would remove each other for ever.
+#[test]
+fn a_peer_asks_twice_at_most_that_who_is_in_under_its_name_be_removed() {
+    let mut fleet = alone();
+    fleet.ask(0, Request::Join);
+    fleet.give(0, Input::PeerUp(id(1)));
+    let mut roster = Roster::founded_by(id(1), Badge(1), 9);
+    let mut asked = BTreeSet::new();
+    for badge in [100, 101, 102] {
+        let added = roster.after(Change::Add(id(0), Badge(badge))).unwrap();
+        answers(&mut fleet, 1, Message::Learn(Box::new(added.clone())));
+        fleet.fire(0, Timer::Look);
+        asked.extend(fleet.packets.iter().filter_map(|packet| match packet.message {
+            Message::Wish { change: Change::Remove(_, badge), .. } => Some(badge),
+            _ => None,
+        }));
+        roster = added.after(Change::Remove(id(0), Badge(badge))).unwrap();
+    }
+    assert!(asked.into_iter().eq([Badge(100), Badge(101)]));
+}
+
+/// Everything that is said is heard, for so long.
+fn pass(fleet: &mut Fleet, ticks: usize) {
+    for _ in 0..ticks {
+        let packets = std::mem::take(&mut fleet.packets);
+        packets.into_iter().for_each(|packet| fleet.deliver(packet));
+        fleet.tick();
+    }
+}
+
+#[test]
+fn a_late_wish_to_leave_ends_no_later_membership() {
+    let mut fleet = Fleet::new(3, None, Span::from_secs(3), 7);
+    fleet.start(0, Birth::First);
+    fleet.ask(0, Request::Found);
+    (1..3).for_each(|index| fleet.start(index, Birth::First));
+    (1..3).for_each(|index| fleet.ask(index, Request::Join));
+    let badge = |fleet: &Fleet| {
+        let rosters = (0..2).map(|index| fleet.views(index).and_then(Views::roster).unwrap());
+        let badges: Vec<Option<Badge>> = rosters.map(|roster| roster.badge(id(1))).collect();
+        (badges[0] == badges[1]).then_some(badges[0])
+    };
+    pass(&mut fleet, 100);
+    let first = badge(&fleet).flatten().unwrap();
+    fleet.leave(1);
+    pass(&mut fleet, 100);
+    assert_eq!(badge(&fleet), Some(None));
+    fleet.ask(1, Request::Join);
+    pass(&mut fleet, 100);
+    let second = badge(&fleet).flatten();
+    assert!(second.is_some() && second != Some(first));
+    let message = Message::Wish { change: Change::Remove(id(1), first), origin: None };
+    fleet.deliver(Packet { from: 1, to: 0, message });
+    pass(&mut fleet, 100);
+    assert_eq!(badge(&fleet).flatten(), second);
+}
