@@ -193,8 +193,11 @@ fn real(span: Span) -> Duration {
     Duration::from_micros(span.as_micros())
 }
 
-/// The name of a lock.
+/// The name of one lock. A comma may be in it, but not here: elsewhere it would be taken for two.
 pub(crate) fn name(text: &str) -> Result<Name, String> {
+    if text.contains(',') {
+        return Err("this should be one name, without a comma".to_owned());
+    }
     Name::new(text).map_err(|why| why.to_string())
 }
 

@@ -44,6 +44,8 @@ pub struct ViewReport {
     pub members: Vec<MemberReport>,
     /// How many vote on a name, and how many votes hold it.
     pub votes: (u16, u16),
+    /// Whether an operator made it, who had members forgotten.
+    pub forced: bool,
     /// How this peer stands to it.
     pub standing: Standing,
     /// Whether users of this peer get locks, by its own vote or those of others, as far as it knows: it reaches enough

@@ -44,11 +44,21 @@ pub enum IdentityError {
          directory away to begin as a new peer"
     )]
     Missing(PathBuf),
+    /// Another process may be about to begin there, and the system cannot tell.
+    #[error(
+        "{0} is there: another process is starting in this directory, or was killed while it did; in that case \
+         delete the whole directory"
+    )]
+    Unfinished(PathBuf),
 }
 
 impl IdentityError {
     fn of(dir: &Path, cause: io::Error) -> Self {
         Self::Io { path: dir.join(FILE), cause }
+    }
+
+    pub(crate) fn unfinished(dir: &Path) -> Self {
+        Self::Unfinished(dir.join(DRAFT))
     }
 
     pub(crate) fn missing(dir: &Path) -> Self {
@@ -85,22 +95,28 @@ impl Identity {
         }
     }
 
+    /// Removes the draft of a first life that was cut short.
+    pub(crate) fn discard(dir: &Path) -> Result<(), IdentityError> {
+        fs::remove_file(dir.join(DRAFT)).map_err(|cause| IdentityError::of(dir, cause))
+    }
+
     /// A new one, of which there is only a draft on disk when this returns: whoever ends before it is kept
     /// begins anew.
     pub(crate) fn draft(dir: &Path) -> Result<Self, IdentityError> {
         let identity = Self::ephemeral();
-        identity.write(dir).map_err(|cause| IdentityError::of(dir, cause))?;
-        Ok(identity)
+        match identity.write(dir) {
+            Ok(()) => Ok(identity),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                Err(IdentityError::unfinished(dir))
+            }
+            Err(cause) => Err(IdentityError::of(dir, cause)),
+        }
     }
 
     fn write(&self, dir: &Path) -> io::Result<()> {
         let bytes = self.keypair.to_protobuf_encoding().map_err(io::Error::other)?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(dir.join(DRAFT))?;
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(DRAFT))?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         File::open(dir)?.sync_all()
@@ -194,6 +210,18 @@ pub(crate) mod tests {
         Identity::keep(dir).unwrap();
         assert!(!Identity::was_never_used(dir) && Identity::exists(dir));
         identity
+    }
+
+    #[test]
+    fn of_two_that_begin_at_once_one_is_refused() {
+        let folder = Folder::new();
+        let first = Identity::draft(&folder.0).unwrap();
+        assert!(matches!(Identity::draft(&folder.0), Err(IdentityError::Unfinished(_))));
+        Identity::keep(&folder.0).unwrap();
+        assert_eq!(Identity::load(&folder.0).unwrap().peer_id(), first.peer_id());
+        Identity::draft(&folder.0).unwrap();
+        Identity::discard(&folder.0).unwrap();
+        assert!(Identity::draft(&folder.0).is_ok());
     }
 
     #[test]

@@ -35,7 +35,11 @@ impl Past {
         let directory = Directory::take(dir)?;
         let lived = Identity::exists(dir);
         if !lived && Identity::was_never_used(dir) {
+            if !directory.is_ours {
+                return Err(IdentityError::unfinished(dir).into());
+            }
             Store::discard(&directory)?;
+            Identity::discard(dir)?;
         } else if !lived && (Store::exists(dir) || Origin::exists(dir)) {
             // Another identity could do nothing with them, and is not to be taken for the one that is lost.
             return Err(IdentityError::missing(dir).into());

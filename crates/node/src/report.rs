@@ -222,6 +222,24 @@ pub enum ForgetError {
         /// Members.
         members: usize,
     },
+    /// One of the named lives.
+    #[error(
+        "{peer} is not gone: it answered {} ago, and one of you refused the other; see the lines `refused` of `sigmalock \
+         status`",
+        seconds(*ago)
+    )]
+    Answers {
+        /// Which.
+        peer: PeerId,
+        /// When it did so for the last time.
+        ago: Duration,
+    },
+    /// This peer has not had the time to find out.
+    #[error("this peer has just started, and may not have heard of them yet: try again in {}", seconds(*wait))]
+    TooSoon {
+        /// So long it takes.
+        wait: Duration,
+    },
     /// The membership says no.
     #[error(transparent)]
     Refused(#[from] ForgetRefusal),

@@ -12,8 +12,12 @@ use crate::words;
 ///
 /// Members that are silent are voted out by themselves, as long as more than half of them are there. When
 /// half or more are gone for good, nobody can vote, and somebody who knows must say so: name all of them at
-/// once. Those who are left are asked first, and all of them must answer. Say it only of peers that will
-/// never be back: if one of them is alive somewhere, two may hold the same lock until they meet.
+/// once, at one of those who are left. They are asked first, and all of them must answer. Say it only of peers that will
+/// never be back with what they promised: if one of them is alive somewhere, two may hold the same lock until
+/// they meet.
+///
+/// Members that lost their memory count as gone: stop them, name them, and start them again; they are added as
+/// newcomers.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Forget {

@@ -119,6 +119,14 @@ async fn two_peers_with_one_identity_at_once_are_told_by_all_and_the_second_lets
     let guard = hold(&fleet.peers[0], "/copies/both", &witness).await;
     let copied = copy(fleet.peers[2].data(), &fleet.peers[2].data().with_extension("copy"));
     let twin = fleet.start_with_data(&copied).await;
+    // It knows too little yet to be told that the others are gone.
+    let others = [&fleet.peers[0], &fleet.peers[1]].map(|peer| peer.ask(&["status", "--json"]));
+    let others = others.map(|status| {
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+        status["peer"].as_str().expect("a name").to_owned()
+    });
+    let hasty = fleet.peers[twin].ask(&["forget", &others[0], &others[1], "--yes", "--unverified"]);
+    assert_eq!(hasty.status.code(), Some(64), "{}", said(&hasty));
     // Who is asked, who is copied, and the copy.
     for index in [0, 2, twin] {
         says(&fleet.peers[index], "another peer has the same identity").await;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::agreed::{SOON, brisk, enters, name_of, said};
 use crate::fleet::{Fleet, Manner, Scratch};
 
 /// Runs `sigmalock LINE` to its end.
@@ -52,6 +53,41 @@ async fn who_has_another_key_or_none_is_refused_and_both_sides_say_why() {
     let client = fleet.peers[1].client().await;
     let guard = client.lock("/intruders/key").wait(Duration::from_secs(5)).acquire().await;
     guard.expect("the swarm goes on").release().await.expect("undisturbed");
+}
+
+/// In the middle of a change of the key two halves refuse each other: both live, and neither is forgotten.
+#[tokio::test]
+async fn members_that_answer_and_are_refused_are_not_forgotten() {
+    let scratch = Scratch::new();
+    let (ours, other) = (new_key(&scratch, "ours"), new_key(&scratch, "other"));
+    let Manner { durable, mut arguments, .. } = brisk(true, "30s");
+    arguments.extend(["--swarm-key".to_owned(), ours]);
+    let mut fleet = Fleet::start(4, Manner { durable, arguments, ..Manner::default() }).await;
+    fleet.agrees_on(4, SOON).await;
+    let mut names = Vec::new();
+    for peer in &fleet.peers {
+        names.push(name_of(peer).await);
+    }
+    for peer in [fleet.kill(3), fleet.kill(2)] {
+        fleet.restart_with(peer, &["--swarm-key", &other]).await;
+    }
+    // All come to the first one; the second has heard of nobody.
+    for peer in [&fleet.peers[0], &fleet.peers[2], &fleet.peers[3]] {
+        let begin = Instant::now();
+        let words = "there, but refused or refusing this peer: ";
+        while !said(&peer.ask(&["status"])).contains(words) {
+            assert!(begin.elapsed() < SOON, "{}", said(&peer.ask(&["status"])));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let me = name_of(peer).await;
+        let mine = |name: &&String| names[..2].contains(*name) == names[..2].contains(&me);
+        let others = names.iter().filter(|name| !mine(name)).map(String::as_str);
+        let forget = ["forget"].into_iter().chain(others).chain(["--yes"]);
+        let refused = peer.ask(&forget.collect::<Vec<_>>());
+        assert_eq!(refused.status.code(), Some(64), "{}", said(&refused));
+        assert!(said(&refused).contains("is not gone: it answered"), "{}", said(&refused));
+        assert!(!enters(peer, "/intruders/halves", Duration::ZERO).await);
+    }
 }
 
 #[tokio::test]

@@ -3,32 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sigmalock_core::{
-    LocalTime, LockRequest, MemberReport, Name, PeerId, ReplicaId, Span, Standing, ViewReport,
-};
+use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
+use sigmalock_protocols::views::MEMBERS_MAX;
 use tokio::sync::oneshot;
 
 use super::operator::Errand;
+use super::standing::{LOST, OLD_DISK, named};
 use super::{Driven, Driver};
 use crate::handle::Hosts;
 use crate::link::{PeerInfo, Role};
 use crate::origin::Origin;
-use crate::report::{ForgetError, PeerReport, Place, duration, seconds};
+use crate::report::{ForgetError, PeerReport, Place, duration};
 
 /// How often a driver looks whether the view has changed.
 const LOOK_EVERY: Span = Span::from_millis(100);
-/// So many peers are named in a sentence.
-const NAMED_MAX: usize = 3;
-const LEAVING: &str = "this peer is leaving the swarm";
-const CLIENT_ONLY: &str = "this peer is a client only";
-const LOST: &str = "this peer has lost its memory: it votes for nobody until the members have removed it and added it \
-                    again, which they do by themselves";
-const OLD_DISK: &str = "the disk of this peer is not the newest that it had, or not the only one: an old backup was put \
-                        back, or another peer has run with a copy of its data directory. If one still does, stop it \
-                        and delete the copy. This peer votes for nobody until the members have removed it and added \
-                        it again, which they do by themselves";
-const CUT_OFF: &str = "this peer sees half of the peers of the last hour, or fewer: it may be cut off from the others, \
-                       and so does not vote";
+/// Whoever proved for the last time so long ago that it lives may be gone: twice the longest pause between two tries
+/// to reach a peer that refuses.
+pub(super) const GONE_AFTER: Span = Span::from_secs(120);
+/// So long after its start a peer has met, or been refused by, whoever is there.
+const LOOK_AROUND: Span = Span::from_secs(6);
 
 /// What a driver knows of the members beside what the protocol does.
 #[derive(Debug)]
@@ -42,16 +35,33 @@ pub(crate) struct Outlook {
     outdated: Vec<PeerId>,
     /// Whether it was said that this peer has lost its memory.
     forgot: bool,
+    /// When members without a session proved for the last time that they live.
+    pub(super) refused: BTreeMap<PeerId, LocalTime>,
     /// Where this peer was told to look for others, in words.
-    looks_at: String,
+    pub(super) looks_at: String,
     /// Which swarm this peer says that it belongs to.
     origin: Arc<Origin>,
 }
 
 impl Outlook {
     pub(crate) fn new(looks_at: String, origin: Arc<Origin>) -> Self {
-        let (met, outdated) = (BTreeMap::new(), Vec::new());
-        Self { looked: LocalTime::MIN, view: 0, met, outdated, forgot: false, looks_at, origin }
+        Self {
+            looked: LocalTime::MIN,
+            view: 0,
+            met: BTreeMap::new(),
+            outdated: Vec::new(),
+            forgot: false,
+            refused: BTreeMap::new(),
+            looks_at,
+            origin,
+        }
+    }
+
+    /// A peer without a session has proven that it lives.
+    pub(super) fn lives(&mut self, peer: PeerId, now: LocalTime) {
+        if self.refused.len() < MEMBERS_MAX || self.refused.contains_key(&peer) {
+            self.refused.insert(peer, now);
+        }
     }
 }
 
@@ -64,13 +74,6 @@ fn advice(view: &ViewReport) -> Vec<String> {
         format!("of another swarm, founded elsewhere, and of no use here: {strangers}")
     });
     two.into_iter().chain(strangers).chain(outdated(view)).collect()
-}
-
-/// Members that lost their memory.
-fn forgetful(view: &ViewReport) -> Option<String> {
-    let forgetful = view.members.iter().filter(|member| member.forgot).map(|member| member.peer);
-    let forgetful: Vec<PeerId> = forgetful.collect();
-    (!forgetful.is_empty()).then(|| named(&forgetful))
 }
 
 fn outdated(view: &ViewReport) -> Option<String> {
@@ -115,13 +118,23 @@ impl<P: Driven> Driver<P> {
         self.say_where_it_belongs();
         let is_in = |peer: PeerId| view.members.iter().any(|member| member.peer == peer);
         self.outlook.met.retain(|peer, _| is_in(*peer));
+        self.outlook.refused.retain(|peer, _| is_in(*peer));
         for (peer, connected) in self.peers.iter().filter(|(peer, _)| is_in(**peer)) {
             self.outlook.met.entry(*peer).or_insert_with(|| connected.info.clone());
         }
         if view.number != self.outlook.view {
             self.outlook.view = view.number;
             let members: Vec<String> = view.members.iter().map(|m| m.peer.to_string()).collect();
-            tracing::info!("view {}: {}", view.number, members.join(", "));
+            let members = members.join(", ");
+            if view.forced {
+                tracing::warn!(
+                    "an operator had members forgotten: view {} has {members}; whoever else was a member, and lives, \
+                     has lost its locks",
+                    view.number
+                );
+            } else {
+                tracing::info!("view {}: {members}", view.number);
+            }
             for advice in advice(&view).iter().filter(|_| is_in(self.me.peer)) {
                 tracing::warn!("{advice}");
             }
@@ -169,9 +182,9 @@ impl<P: Driven> Driver<P> {
         &mut self, gone: BTreeSet<PeerId>, unverified: bool,
         done: oneshot::Sender<Result<(), ForgetError>>,
     ) {
-        match self.needless(&gone) {
-            Some(needless) => {
-                let _ = done.send(Err(needless));
+        match self.needless(&gone).or_else(|| self.alive(&gone)) {
+            Some(refusal) => {
+                let _ = done.send(Err(refusal));
             }
             None => self.wish(Errand::Forget(done), LockRequest::Forget { gone, unverified }),
         }
@@ -188,6 +201,17 @@ impl<P: Driven> Driver<P> {
         let in_it = !out.contains(&view.standing);
         let needless = in_it && 2 * up > members && gone.is_subset(&silent);
         needless.then_some(ForgetError::NotNeeded { up, members })
+    }
+
+    /// One of those who are said to be gone may be there, though it has no session with this peer.
+    fn alive(&self, gone: &BTreeSet<PeerId>) -> Option<ForgetError> {
+        let ago = |peer: &PeerId| Some(self.now.since(*self.outlook.refused.get(peer)?));
+        let answers = gone.iter().find_map(|peer| Some((*peer, ago(peer)?)));
+        if let Some((peer, ago)) = answers.filter(|(_, ago)| *ago < GONE_AFTER) {
+            return Some(ForgetError::Answers { peer, ago: duration(ago) });
+        }
+        let age = self.now.since(self.born);
+        (age < LOOK_AROUND).then(|| ForgetError::TooSoon { wait: duration(LOOK_AROUND - age) })
     }
 
     /// This peer, those it has sessions with, and members that it does not reach.
@@ -224,216 +248,4 @@ impl<P: Driven> Driver<P> {
         reports.extend(members.filter(away).map(|peer| report(peer, met.get(&peer), None)));
         reports
     }
-
-    /// Why this peer cannot get anybody a lock, if so; where nobody agrees on who is in.
-    pub(super) fn why_not_open(&self, hosts_up: usize) -> Option<String> {
-        let abstains = self.abstains_until.since(self.now);
-        if self.leaving_since.is_some() {
-            Some(LEAVING.into())
-        } else if hosts_up == 0 {
-            Some("this peer is a client only, and no host can be reached".into())
-        } else if self.me.role == Role::Host && !self.around.placement.may_vote() {
-            Some(CUT_OFF.into())
-        } else if hosts_up == 1 && self.me.role == Role::Host && abstains > Span::ZERO {
-            Some(format!(
-                "this peer has lost its memory and is alone: it votes in {}, when all votes that it may have \
-                 forgotten have run out",
-                seconds(duration(abstains))
-            ))
-        } else {
-            None
-        }
-    }
-
-    /// The same where they do.
-    pub(super) fn why_not_agreed(&self, view: &ViewReport) -> Option<String> {
-        if self.leaving_since.is_some() {
-            return Some(LEAVING.into());
-        }
-        (!view.gets_locks).then(|| self.standing_in_words(view)).flatten()
-    }
-
-    /// Why this peer votes for nobody, if so, where peers agree on who is in. Its users may get locks all the same, by
-    /// the votes of others.
-    pub(super) fn why_no_vote_agreed(&self, view: &ViewReport) -> Option<String> {
-        match view.standing {
-            _ if self.me.role == Role::ClientOnly => Some(CLIENT_ONLY.into()),
-            _ if self.leaving_since.is_some() => Some(LEAVING.into()),
-            // Its vote is there for whoever reaches more than it does.
-            Standing::Minority { .. } => None,
-            _ => self.standing_in_words(view),
-        }
-    }
-
-    /// The same where nobody agrees.
-    pub(super) fn why_no_vote_open(&self) -> Option<String> {
-        let abstains = self.abstains_until.since(self.now);
-        if self.me.role == Role::ClientOnly {
-            Some(CLIENT_ONLY.into())
-        } else if self.leaving_since.is_some() {
-            Some(LEAVING.into())
-        } else if !self.around.placement.may_vote() {
-            Some(CUT_OFF.into())
-        } else if abstains > Span::ZERO {
-            Some(format!(
-                "this peer has lost its memory: it votes in {}, when all votes that it may have forgotten \
-                 have run out",
-                seconds(duration(abstains))
-            ))
-        } else {
-            None
-        }
-    }
-
-    /// How this peer stands to the swarm, unless all is well.
-    fn standing_in_words(&self, view: &ViewReport) -> Option<String> {
-        let members = view.members.len();
-        let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
-        match view.standing {
-            Standing::Voting => None,
-            Standing::Outside if self.me.role == Role::ClientOnly && view.number > 0 => {
-                let needed = members / 2 + 1;
-                Some(format!(
-                    "this peer, a client only, reaches {up} of {members} members of the swarm, and it takes \
-                     {needed}{}",
-                    forgetful(view).map_or_else(String::new, |forgetful| format!(
-                        " that remember what they promised; of these do not: {forgetful}"
-                    ))
-                ))
-            }
-            Standing::Outside => Some(self.why_outside(view)),
-            Standing::Founding { here, expected, pledged_to } => {
-                Some(self.why_founding(here, expected, pledged_to))
-            }
-            Standing::Lost => Some(self.why_lost(view)),
-            Standing::OldDisk => Some(format!("{OLD_DISK}{}", self.too_few(view))),
-            Standing::Unvouched => Some(why_unvouched(view)),
-            Standing::Learning { for_at_most } => Some(format!(
-                "this peer is finding out which locks are held: it votes when it knows, at the latest in {}",
-                seconds(duration(for_at_most))
-            )),
-            Standing::Minority { up, needed } => Some(match forgetful(view) {
-                Some(forgetful) => format!(
-                    "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
-                     itself included, and it takes {needed}; of those who do not ({forgetful}) see \
-                     `sigmalock forget --help`: stop them first"
-                ),
-                None => format!(
-                    "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
-                     {needed}; if the others are gone for good, see `sigmalock forget --help`"
-                ),
-            }),
-        }
-    }
-
-    /// The hosts that it has sessions with.
-    fn reached(&self) -> Vec<PeerId> {
-        let hosts = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host);
-        hosts.map(|(peer, _)| *peer).collect()
-    }
-
-    fn why_founding(&self, here: u16, expected: u16, pledged_to: Option<PeerId>) -> String {
-        let away = |peer: &PeerId| self.peers.session(*peer).is_none();
-        if let Some(peer) = pledged_to.filter(away) {
-            return format!(
-                "this peer has pledged itself to a swarm of {expected} hosts that {peer} alone can begin, and cannot \
-                 reach it; if it is gone for good, and none of the others is in a swarm, delete their data directories"
-            );
-        }
-        if here >= expected {
-            return format!(
-                "the {expected} hosts that this swarm expects are here, and about to begin it, unless one of them \
-                 has pledged itself to another that is not"
-            );
-        }
-        let reached = self.reached().len();
-        let others = reached.saturating_sub(usize::from(here) - 1);
-        let hint = match (reached, others) {
-            (0, _) => format!("; nobody has answered{}", self.outlook.looks_at),
-            (_, 0) => String::new(),
-            (_, others) => {
-                format!("; {others} more can be reached, not told to --expect {expected}")
-            }
-        };
-        format!(
-            "this swarm has {here} of the {expected} hosts it expects; nothing is granted before all have been \
-             in{hint}"
-        )
-    }
-
-    fn why_outside(&self, view: &ViewReport) -> String {
-        let is_in = |peer: &PeerId| view.members.iter().any(|member| member.peer == *peer);
-        let reached = self.reached();
-        let members: Vec<PeerId> = reached.iter().copied().filter(is_in).collect();
-        let whose = if self.me.role == Role::Host { "it waits to be added" } else { "it waits" };
-        if !members.is_empty() {
-            format!("this peer is not in the swarm: it waits to be added by {}", named(&members))
-        } else if view.number > 0 {
-            let count = view.members.len();
-            format!(
-                "this peer is not in the swarm: {whose}, and reaches none of the {count} members that \
-                 it knows of"
-            )
-        } else if !reached.is_empty() {
-            format!(
-                "this peer is in no swarm yet: {whose}, and has heard of none from {}",
-                named(&reached)
-            )
-        } else {
-            format!(
-                "this peer is in no swarm yet: {whose}, and nobody has answered{}",
-                self.outlook.looks_at
-            )
-        }
-    }
-
-    fn why_lost(&self, view: &ViewReport) -> String {
-        let others = view.members.iter().any(|member| member.peer != self.me.peer);
-        if others || self.peers.len() > 0 {
-            return format!("{LOST}{}", self.too_few(view));
-        }
-        format!("{LOST}; if it was the only one, delete its data directory and found a swarm anew")
-    }
-
-    /// Why nobody removes this peer, which lost its memory, if so.
-    fn too_few(&self, view: &ViewReport) -> String {
-        let counts = |member: &&MemberReport| {
-            member.peer != self.me.peer && member.silent_for.is_none() && !member.forgot
-        };
-        let (up, members) = (view.members.iter().filter(counts).count(), view.members.len());
-        let needed = members / 2 + 1;
-        if members == 0 || up >= needed {
-            return String::new();
-        }
-        format!(
-            "; they cannot: of {members} members it reaches {up} that remember what they promised, and it takes {needed}"
-        )
-    }
-}
-
-/// Why a member that came back does not vote yet, and for how long.
-fn why_unvouched(view: &ViewReport) -> String {
-    let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
-    let comes_back = "this peer has just come back: it votes when";
-    match view.vouched_in {
-        Some(span) => format!(
-            "{comes_back} all members that it reaches have confirmed that its disk is the newest, at the latest in {}",
-            seconds(duration(span))
-        ),
-        None if up > 1 => {
-            format!("{comes_back} another member has confirmed that its disk is the newest")
-        }
-        None => format!(
-            "{comes_back} another member has confirmed that its disk is the newest, and reaches none; if they are gone \
-             for good, see `sigmalock forget --help`"
-        ),
-    }
-}
-
-/// Some peers in a sentence.
-fn named(peers: &[PeerId]) -> String {
-    let named: Vec<String> = peers.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-    let more = peers.len().saturating_sub(NAMED_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
 }

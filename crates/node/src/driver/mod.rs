@@ -20,6 +20,7 @@ mod network;
 mod operator;
 mod output;
 mod peers;
+mod standing;
 #[cfg(test)]
 mod tests;
 

@@ -11,6 +11,8 @@ use super::OpenError;
 pub(crate) struct Directory {
     path: PathBuf,
     file: File,
+    /// Nobody else can have it.
+    pub(crate) is_ours: bool,
 }
 
 impl Directory {
@@ -19,7 +21,7 @@ impl Directory {
         let file = File::open(path).map_err(|error| OpenError::broken(path, &error))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse(path.display().to_string())),
-            Ok(()) | Err(TryLockError::Error(_)) => Ok(Self { path: path.to_owned(), file }),
+            locked => Ok(Self { path: path.to_owned(), file, is_ours: locked.is_ok() }),
         }
     }
 

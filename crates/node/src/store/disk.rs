@@ -109,7 +109,7 @@ impl Disk {
     }
 }
 
-/// Both files, each sound and of the other.
+/// The files, each sound and of the others.
 struct Files {
     votes: Votes,
     records: ByKey,
@@ -146,8 +146,19 @@ impl Files {
         Ok(Self { votes, records, journal, batches })
     }
 
+    /// If the last life ended before the journal could begin anew, it does so now: this one may end soon, too, and the
+    /// database is not to be two ahead of it.
+    fn catch_up(&mut self) -> io::Result<()> {
+        let generation = self.votes.state().generation;
+        if self.journal.header().generation < generation {
+            self.journal.restart(generation)?;
+        }
+        Ok(())
+    }
+
     /// What they say, and the database up to date.
-    fn recall(self, directory: Directory) -> Result<(Disk, Memory), redb::Error> {
+    fn recall(mut self, directory: Directory) -> Result<(Disk, Memory), redb::Error> {
+        self.catch_up()?;
         let Self { votes, mut records, journal, batches } = self;
         let State { writes, after_loss, .. } = *votes.state();
         let unsaved = Changes::new();
@@ -190,4 +201,34 @@ fn move_aside(directory: &Directory) -> io::Result<String> {
         [] => String::new(),
         moved => format!("; what is left was moved to {}", moved.join(", ")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{batch, charter};
+    use super::*;
+    use crate::identity::tests::Folder;
+
+    const LEN: usize = 64 << 10;
+
+    /// Once when the database has taken everything in and the journal has not begun anew, and again in the next life,
+    /// at the same moment.
+    #[test]
+    fn two_crashes_in_a_row_are_not_taken_for_damage() {
+        let folder = Folder::new();
+        let open = |lived| Disk::open(Directory::take(&folder.0).unwrap(), &charter(6), lived, LEN);
+        let (mut disk, _) = open(false).unwrap();
+        disk.write(&batch(&[(1, Some("a"))])).unwrap();
+        let before = [HEADER, JOURNAL].map(|file| fs::read(folder.0.join(file)).unwrap());
+        disk.tidy().unwrap();
+        drop(disk);
+        for (file, bytes) in [HEADER, JOURNAL].iter().zip(before) {
+            fs::write(folder.0.join(file), bytes).unwrap();
+        }
+        let mut files = Files::read(&folder.0, &charter(6), true, LEN).unwrap();
+        files.catch_up().unwrap();
+        files.votes.save(&Changes::new(), files.journal.header().end, 1).unwrap();
+        drop(files);
+        assert!(matches!(open(true).unwrap().1, Memory::Kept { writes: 1, .. }));
+    }
 }

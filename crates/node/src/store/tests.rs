@@ -20,11 +20,11 @@ fn a_directory_belongs_to_a_swarm_with_a_key_or_to_one_without() {
     assert!(objection(true, false).contains("say --swarm-key"));
 }
 
-fn charter(m: u16) -> Charter {
+pub(super) fn charter(m: u16) -> Charter {
     Charter::open(PeerId(1), Quorum::new(9, m).unwrap(), Span::from_secs(15), 8, false)
 }
 
-fn batch(records: &[(u32, Option<&str>)]) -> Batch {
+pub(super) fn batch(records: &[(u32, Option<&str>)]) -> Batch {
     let mut batch = Batch::default();
     for (key, value) in records {
         batch.push(key, value.as_ref()).unwrap();

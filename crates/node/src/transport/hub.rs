@@ -26,6 +26,7 @@ use super::session::{Note, Order};
 use super::streams::Purpose;
 use super::swarm::Behaviour;
 use crate::config::{Config, Weather};
+use crate::identity::peer_of;
 use crate::link::{Command, Event, PeerInfo, Role};
 
 /// Notes of sessions that may wait for the hub.
@@ -399,6 +400,8 @@ impl Hub {
             tracing::debug!("{text}");
         }
         self.remember(text);
+        // If there is no room, the next refusal will tell.
+        let _ = self.events.try_send(Event::Refused(peer_of(&network)));
     }
 
     /// Keeps a sentence for whoever asks, as the latest.

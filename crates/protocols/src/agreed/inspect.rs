@@ -38,6 +38,7 @@ impl Inspect for Agreed {
         let standing = self.standing(now, &members);
         Some(ViewReport {
             number: roster.map_or(0, Roster::count),
+            forced: self.is_forced(),
             gets_locks: self.gets_locks(now, &members, standing),
             standing,
             members,
@@ -54,6 +55,10 @@ impl Inspect for Agreed {
 }
 
 impl Agreed {
+    fn is_forced(&self) -> bool {
+        self.views.roster().is_some_and(|roster| roster.last() == Change::Forget)
+    }
+
     /// A peer that does not vote asks the members all the same, as a client does.
     fn gets_locks(&self, now: LocalTime, members: &[MemberReport], standing: Standing) -> bool {
         let votes = |member: &&MemberReport| {
@@ -62,8 +67,7 @@ impl Agreed {
         };
         let needed = members.len() / 2 + 1;
         // Where an operator had somebody forgotten, nobody votes for a while.
-        let forced = self.views.roster().is_some_and(|roster| roster.last() == Change::Forget);
-        let nobody = forced && matches!(standing, Standing::Learning { .. });
+        let nobody = self.is_forced() && matches!(standing, Standing::Learning { .. });
         !nobody
             && !members.is_empty()
             && members.iter().filter(votes).count() >= needed

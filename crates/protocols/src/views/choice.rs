@@ -110,6 +110,7 @@ impl Views {
         &mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, ballot: Ballot,
         promised: Option<Ballot>, wait: Span,
     ) {
+        self.on_rescue_refused(cx, view, ballot, promised);
         if self.campaign_of(from, view, ballot).is_none() {
             return;
         }

@@ -67,4 +67,8 @@ crate::parts::mutants::mutants! {
     DeclinesThoughForgetful = "declines-though-forgetful",
     /// An operator can have members forgotten though those who are left can choose something else meanwhile.
     ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
+    /// Of two who are told to forget at the same time, both do.
+    ForgetsThoughOutbid = "forgets-though-outbid",
+    /// Members are forgotten though they came meanwhile, and by a peer that has found its disk to be an old one.
+    ForgetsWhoeverComes = "forgets-whoever-comes",
 }

@@ -14,7 +14,9 @@
 //! If the gone are fewer than a majority, they alone have chosen nothing. If they are more, they may have gone on
 //! without this peer, added others and died in a later view, of which nobody who is left knows: that cannot be
 //! verified, and takes a word of its own. If those who are left are a majority, they can choose what comes next as
-//! soon as they have answered, whoever does not hear of it: so they are left to do that.
+//! soon as they have answered, whoever does not hear of it: so they are left to do that. Of several who are told to
+//! forget at the same time one goes on, the last whose ballot all have promised, and the others find that they
+//! promised it, too.
 
 use alloc::collections::BTreeSet;
 
@@ -30,6 +32,7 @@ use super::{Cx, Reply, Standing, Timer, Views};
 pub(super) struct Rescue {
     id: CallId,
     gone: BTreeSet<PeerId>,
+    unverified: bool,
     ballot: Ballot,
     /// Who of those who are left has promised that ballot, with nothing accepted,
     agree: BTreeSet<PeerId>,
@@ -46,19 +49,32 @@ impl Views {
         }
         self.end_rescue(cx, Reply::Remembered(ForgetRefusal::Superseded));
         self.campaign = None;
-        self.round += 1;
-        let ballot = Ballot { round: self.round, by: self.me };
-        let left = self.left(&gone);
-        if left.len() == 1 {
-            // Nobody is left who could.
-            self.vouch_by_operator();
-        }
-        self.rescue = Some(Rescue { id, gone, ballot, agree: BTreeSet::new(), under_way: false });
         let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
         asked.into_iter().for_each(|peer| self.tell(cx, peer));
-        let view = self.number();
-        left.into_iter().for_each(|peer| self.say(cx, peer, Message::Prepare { view, ballot }));
+        self.ask_who_is_left(cx, id, gone, unverified);
         cx.set_timer(Timer::Rescue, cx.now() + self.config.round_trip_worst * 2);
+    }
+
+    /// Under a newer ballot than any that this peer knows.
+    fn ask_who_is_left(
+        &mut self, cx: Cx<'_, '_>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
+    ) {
+        self.round += 1;
+        let (view, ballot) = (self.number(), Ballot { round: self.round, by: self.me });
+        let (left, agree) = (self.left(&gone), BTreeSet::new());
+        self.rescue = Some(Rescue { id, gone, unverified, ballot, agree, under_way: false });
+        left.into_iter().for_each(|peer| self.say(cx, peer, Message::Prepare { view, ballot }));
+    }
+
+    /// Somebody who is left has promised a newer ballot: all are asked anew.
+    pub(super) fn on_rescue_refused(
+        &mut self, cx: Cx<'_, '_>, view: u64, ballot: Ballot, promised: Option<Ballot>,
+    ) {
+        let outbid = view == self.number() && promised > Some(ballot);
+        if let Some(rescue) = self.rescue.take_if(|rescue| outbid && rescue.ballot == ballot) {
+            self.round = self.round.max(promised.map_or(0, |promised| promised.round));
+            self.ask_who_is_left(cx, rescue.id, rescue.gone, rescue.unverified);
+        }
     }
 
     fn may_forget(&self, gone: &BTreeSet<PeerId>, unverified: bool) -> Result<(), ForgetRefusal> {
@@ -104,25 +120,54 @@ impl Views {
     /// All who can be heard have been: who knows a newer view has said so, and has ended this.
     pub(super) fn rescue(&mut self, cx: Cx<'_, '_>) {
         let Some(rescue) = self.rescue.take() else { return };
-        let left = self.left(&rescue.gone);
-        let enough = self.roster.as_ref().is_some_and(|roster| left.len() >= roster.majority())
-            && !self.config.breaks(Mutant::ForgetsThoughEnoughAreLeft);
-        let missing = left.into_iter().find(|peer| !rescue.agree.contains(peer));
-        let random = cx.random();
-        let next = self.roster.as_ref().and_then(|roster| roster.without(&rescue.gone, random));
-        let reply = match (missing, next) {
-            _ if rescue.under_way => Reply::Remembered(ForgetRefusal::UnderWay),
-            (Some(peer), _) => Reply::Remembered(ForgetRefusal::Silent(peer)),
-            // By now they may have chosen a successor, under a newer ballot, and this peer has not heard of it.
-            _ if enough => Reply::Remembered(ForgetRefusal::EnoughAreLeft),
-            (None, None) => Reply::Remembered(ForgetRefusal::UnderWay),
-            (None, Some(next)) => {
-                self.install(cx, next);
-                self.spread(cx);
-                Reply::Done
+        let reply = match self.outcome(&rescue) {
+            Err(refusal) => Reply::Remembered(refusal),
+            Ok(()) => {
+                let random = cx.random();
+                let next =
+                    self.roster.as_ref().and_then(|roster| roster.without(&rescue.gone, random));
+                match next {
+                    None => Reply::Remembered(ForgetRefusal::UnderWay),
+                    Some(next) => {
+                        // Whoever is left has vouched, or nobody is who could.
+                        self.vouch_by_operator();
+                        self.install(cx, next);
+                        self.spread(cx);
+                        Reply::Done
+                    }
+                }
             }
         };
         cx.reply(rescue.id, reply);
+    }
+
+    /// Whether the gone can be forgotten, now that those who are left have had the time to answer.
+    fn outcome(&self, rescue: &Rescue) -> Result<(), ForgetRefusal> {
+        // Some of them may have come, or have shown this disk to be an old one.
+        if !self.config.breaks(Mutant::ForgetsWhoeverComes) {
+            self.may_forget(&rescue.gone, rescue.unverified)?;
+        }
+        let left = self.left(&rescue.gone);
+        // One that nobody has vouched for promises nothing, not even to itself.
+        let alone = left.len() == 1;
+        let accepted = self.acceptor.accepted().is_some();
+        let outbid = !alone && self.acceptor.promised() != Some(rescue.ballot);
+        let enough = self.roster.as_ref().is_some_and(|roster| left.len() >= roster.majority());
+        if rescue.under_way || accepted {
+            Err(ForgetRefusal::UnderWay)
+        } else if let Some(peer) =
+            left.into_iter().find(|peer| !alone && !rescue.agree.contains(peer))
+        {
+            Err(ForgetRefusal::Silent(peer))
+        } else if outbid && !self.config.breaks(Mutant::ForgetsThoughOutbid) {
+            // Another proposer, or another operator, is at it.
+            Err(ForgetRefusal::UnderWay)
+        } else if enough && !self.config.breaks(Mutant::ForgetsThoughEnoughAreLeft) {
+            // By now they may have chosen a successor, under a newer ballot, and this peer has not heard of it.
+            Err(ForgetRefusal::EnoughAreLeft)
+        } else {
+            Ok(())
+        }
     }
 
     /// If an operator waits to be told, it is told this.

@@ -1,0 +1,168 @@
+//! Operators who say the right thing twice, too early, or of an old disk.
+
+use sigmalock_core::{
+    Birth, CallId, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId, Span,
+};
+use sigmalock_protocols::views::Mutant;
+
+use crate::refutations::{are_two_inside, recovered};
+use crate::town::{ALICE, BOB, Packet, Town};
+
+fn within(packet: &Packet, side: &[u64]) -> bool {
+    side.contains(&packet.from) == side.contains(&packet.to)
+}
+
+fn forget(town: &mut Town, by: u64, gone: &[u64], unverified: bool) {
+    let gone = gone.iter().copied().map(PeerId).collect();
+    let request = LockRequest::Forget { gone, unverified };
+    town.give(by, Input::Request { id: CallId(9), request });
+}
+
+/// What the operator at a peer was told last.
+fn told(town: &mut Town, peer: u64) -> Option<LockReply> {
+    town.places.get_mut(&peer).unwrap().told.pop()
+}
+
+fn refused(refusal: ForgetRefusal) -> Option<LockReply> {
+    Some(LockReply::Refused(refusal.into()))
+}
+
+/// Two of six are told that the same three are gone, which is true, and one of the two is cut off. Whether two are
+/// inside in the end, and what both were told.
+fn two_operators(
+    broken: Option<Mutant>, first: u64, second: u64,
+) -> (bool, [Option<LockReply>; 2]) {
+    let mut town = Town::without(broken, 6);
+    [3, 4, 5].into_iter().for_each(|peer| drop(town.stop(peer)));
+    town.pass(Span::from_secs(1), |_| true);
+    forget(&mut town, first, &[3, 4, 5], false);
+    town.pass(Span::from_millis(150), |_| true);
+    forget(&mut town, second, &[3, 4, 5], false);
+    town.pass(Span::from_millis(150), |_| true);
+    let cut = [second, ALICE];
+    town.part(&cut, &[first, 2, BOB]);
+    town.packets.clear();
+    town.pass(Span::from_secs(2), |packet| within(packet, &cut));
+    let both = [first, second].map(|peer| told(&mut town, peer));
+    for peer in 6..9 {
+        town.start(peer, Birth::First);
+        town.part(&cut, &[peer]);
+    }
+    town.pass(Span::from_secs(120), |packet| within(packet, &cut));
+    let cut = [second, ALICE, 2];
+    town.part(&[2], &[first, 6, 7, 8, BOB]);
+    town.packets.clear();
+    town.meet(&[2], &[second, ALICE]);
+    town.ask(ALICE);
+    town.ask(BOB);
+    town.pass(Span::from_secs(40), |packet| within(packet, &cut));
+    (are_two_inside(&town), both)
+}
+
+#[test]
+fn of_two_operators_who_name_the_same_one_is_refused() {
+    for (first, second) in [(0, 1), (1, 0)] {
+        let (two, both) = two_operators(None, first, second);
+        assert!(!two, "{both:?}");
+        assert_eq!(both, [refused(ForgetRefusal::UnderWay), Some(LockReply::Released)]);
+        let (two, both) = two_operators(Some(Mutant::ForgetsThoughOutbid), first, second);
+        assert!(two, "{both:?}");
+    }
+}
+
+#[test]
+fn who_is_left_and_has_promised_a_newer_ballot_is_asked_again() {
+    let mut town = Town::of(4, None);
+    let cut = [0];
+    town.part(&cut, &[1, 2, 3]);
+    // One tries in vain to remove two that have lost their memory.
+    for peer in [2, 3] {
+        drop(town.stop(peer));
+        town.start(peer, Birth::Amnesiac);
+        town.part(&cut, &[peer]);
+    }
+    town.pass(Span::from_secs(300), |packet| within(packet, &cut));
+    [2, 3].into_iter().for_each(|peer| drop(town.stop(peer)));
+    town.packets.clear();
+    town.meet(&[0], &[1]);
+    town.pass(Span::from_secs(5), |_| true);
+    forget(&mut town, 0, &[2, 3], false);
+    town.pass(Span::from_secs(2), |_| true);
+    assert_eq!(told(&mut town, 0), Some(LockReply::Released));
+}
+
+#[test]
+fn a_wish_that_is_refused_does_not_make_an_old_disk_good() {
+    let mut town = Town::of(3, None);
+    // 2 accepts that 3 comes, and does not hear what becomes of it.
+    town.start(3, Birth::First);
+    town.pass(Span::from_secs(3), |packet| packet.message.kind() != "ACCEPTED");
+    let backup = town.stop(2);
+    drop(town.stop(3));
+    town.packets.clear();
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_secs(20), |_| true);
+    town.ask(ALICE);
+    // Alice does not reach 1, and so has the vote of 2.
+    let apart = |packet: &Packet| {
+        let ends = [packet.from, packet.to];
+        !(ends.contains(&BOB) || ends.contains(&ALICE) && ends.contains(&1))
+    };
+    town.pass(Span::from_secs(1), apart);
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    // The backup is put back, and meets nobody.
+    town.start(2, recovered(&backup));
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    let of_others = |packet: &Packet| packet.from != 2 && packet.to != 2;
+    town.packets.retain(of_others);
+    forget(&mut town, 2, &[0, 1], true);
+    town.pass(Span::from_secs(2), |packet| of_others(packet) && apart(packet));
+    assert_eq!(told(&mut town, 2), refused(ForgetRefusal::UnderWay));
+    town.packets.retain(of_others);
+    // It meets 1 and Bob; what it says of itself to 1 is late.
+    town.meet(&[2], &[1, BOB]);
+    town.ask(BOB);
+    let side = [1, 2, BOB];
+    town.pass(Span::from_secs(2), |packet| {
+        let late = ["BEGAN", "REMEMBERED"].contains(&packet.message.kind());
+        within(packet, &side) && !(late && side.contains(&packet.from))
+    });
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+}
+
+/// Those who were to be forgotten come meanwhile, and say that the disk is an old one. What the operator is told, and
+/// whether anybody gets in in the end.
+fn the_forgotten_come(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+    let mut town = Town::without(broken, 4);
+    town.give(3, Input::Leave);
+    while town.view(0).1.len() > 3 {
+        town.pass(Span::from_millis(200), |_| true);
+    }
+    town.pass(Span::from_millis(400), |_| true);
+    drop(town.stop(3));
+    let backup = town.stop(2);
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_secs(2), |_| true);
+    drop(town.stop(2));
+    town.start(2, recovered(&backup));
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    town.packets.retain(|packet| packet.from != 2 && packet.to != 2);
+    forget(&mut town, 2, &[0, 1], true);
+    town.pass(Span::from_millis(100), |packet| packet.from != 2 && packet.to != 2);
+    town.meet(&[2], &[0, 1]);
+    town.pass(Span::from_secs(3), |_| true);
+    let told = told(&mut town, 2);
+    town.pass(Span::from_secs(300), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(60), |_| true);
+    (told, town.is_inside(ALICE))
+}
+
+#[test]
+fn who_came_meanwhile_is_not_forgotten() {
+    let (told, alice) = the_forgotten_come(None);
+    assert!(matches!(told, Some(LockReply::Refused(_))) && alice, "{told:?}, {alice}");
+    let broken = Some(Mutant::ForgetsWhoeverComes);
+    assert_eq!(the_forgotten_come(broken), (Some(LockReply::Released), false));
+}
