@@ -213,7 +213,7 @@ impl Views {
             return;
         }
         self.vouching.forgetful.remove(&from);
-        let known = self.acquaintances.get(&from).filter(|known| known.badge == badge).copied();
+        let known = self.acquaintances.get(&from).copied();
         match known {
             Some(known) if known.start != start && after != Some(known.start) => {
                 let Acquaintance { start, writes, .. } = known;

@@ -104,6 +104,78 @@ fn who_is_not_vouched_for_neither_confirms_a_large_view_nor_counts_itself() {
 }
 
 #[test]
+fn only_members_vouch_for_a_disk() {
+    let mut fleet = Fleet::new(1, None, Span::from_secs(3), 7);
+    let first = Roster::founded_by(id(0), Badge(0), 9);
+    let three = (1..3).fold(first, |roster, peer| roster.after(add(peer)).unwrap());
+    fleet.places[0].disk =
+        Some(Saved { roster: Some(three), badge: Some(Badge(0)), ..Saved::default() });
+    fleet.restart(0, true);
+    [1, 8].into_iter().for_each(|peer| fleet.give(0, Input::PeerUp(id(peer))));
+    let began = fleet.packets.iter().find_map(|packet| match packet.message {
+        Message::Began { start, .. } => Some(start),
+        _ => None,
+    });
+    let start = began.unwrap();
+    fleet.now += Span::from_secs(100);
+    answers(&mut fleet, 8, Message::Vouched { start });
+    assert!(!fleet.views(0).unwrap().is_vouched_for());
+    answers(&mut fleet, 1, Message::Vouched { start });
+    assert!(fleet.views(0).unwrap().is_vouched_for());
+}
+
+/// Two of four are to be forgotten, and the one that is left answers this to the question that it was asked.
+fn members_when_told(answer: impl Fn(u64, Ballot) -> Message) -> usize {
+    let (mut fleet, roster) = in_a_view_with(1..4);
+    fleet.give(0, Input::PeerUp(id(1)));
+    fleet.packets.clear();
+    fleet.ask(0, Request::Forget { gone: [id(2), id(3)].into(), unverified: false });
+    let asked = fleet.packets.iter().find_map(|packet| match packet.message {
+        Message::Prepare { ballot, .. } if packet.to == 1 => Some(ballot),
+        _ => None,
+    });
+    answers(&mut fleet, 1, answer(roster.number(), asked.unwrap()));
+    fleet.fire(0, Timer::Rescue);
+    fleet.views(0).and_then(Views::roster).unwrap().members().len()
+}
+
+#[test]
+fn an_answer_to_another_question_is_no_word_for_forgetting() {
+    let promise = |view, ballot| Message::Promise { view, ballot, accepted: None };
+    assert_eq!(members_when_told(promise), 2);
+    assert_eq!(members_when_told(|view, ballot| promise(view + 1, ballot)), 4);
+    let other = |ballot: Ballot| Ballot { round: ballot.round + 1, ..ballot };
+    assert_eq!(members_when_told(|view, ballot| promise(view, other(ballot))), 4);
+    let accepted = |ballot| Some((ballot, add(5)));
+    let under_way = |view, ballot| Message::Promise { view, ballot, accepted: accepted(ballot) };
+    assert_eq!(members_when_told(under_way), 4);
+}
+
+#[test]
+fn who_finds_its_disk_to_be_an_old_one_proposes_nothing_more() {
+    for disowned in [false, true] {
+        let (mut fleet, roster) = in_a_view_with(1..3);
+        fleet.give(0, Input::PeerUp(id(1)));
+        let asked = |fleet: &Fleet| {
+            fleet.packets.iter().find_map(|packet| match packet.message {
+                Message::Prepare { ballot, .. } if packet.to == 1 => Some(ballot),
+                _ => None,
+            })
+        };
+        // The third is silent until it is taken for dead.
+        while asked(&fleet).is_none() {
+            fleet.tick();
+        }
+        let (view, ballot) = (roster.number(), asked(&fleet).unwrap());
+        if disowned {
+            fleet.ask(0, Request::Disown);
+        }
+        let said = answers(&mut fleet, 1, Message::Promise { view, ballot, accepted: None });
+        assert_eq!(said.contains(&"ACCEPT"), !disowned, "{said:?}");
+    }
+}
+
+#[test]
 fn only_members_under_their_own_badge_are_vouched_for() {
     let (mut fleet, _) = in_a_view_with(1..3);
     let began = |badge| Message::Began { badge: Badge(badge), start: Start(1), after: None };
