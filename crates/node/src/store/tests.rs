@@ -328,6 +328,21 @@ async fn what_the_database_has_is_not_taken_from_the_journal_again() {
 }
 
 #[tokio::test]
+async fn the_journal_of_a_former_life_is_not_taken_for_that_of_the_last() {
+    let folder = Folder::new();
+    let mut store = begin(&folder.0);
+    write(&mut store, batch(&[(1, Some("former"))])).await.unwrap();
+    store.close().await;
+    let former = Written::read(&folder.0);
+    let (mut store, _) = open(&folder.0);
+    write(&mut store, batch(&[(1, Some("last"))])).await.unwrap();
+    let last = Written::read(&folder.0);
+    assert_eq!(last.says(&folder.0), Ok(vec![(1, "last".into())]), "as if it had been killed");
+    let why = former.says(&folder.0).unwrap_err();
+    assert!(why.contains("votes.journal and votes.redb are not of the same time"), "{why}");
+}
+
+#[tokio::test]
 async fn a_full_journal_goes_to_the_database_and_nothing_is_lost() {
     let folder = Folder::new();
     let mut store = begin(&folder.0);
