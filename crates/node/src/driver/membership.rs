@@ -210,8 +210,14 @@ impl<P: Driven> Driver<P> {
         if let Some((peer, ago)) = answers.filter(|(_, ago)| *ago < GONE_AFTER) {
             return Some(ForgetError::Answers { peer, ago: duration(ago) });
         }
+        let view = self.protocol.view(self.now)?;
+        let others =
+            view.members.iter().map(|member| member.peer).filter(|peer| *peer != self.me.peer);
         let age = self.now.since(self.born);
-        (age < LOOK_AROUND).then(|| ForgetError::TooSoon { wait: duration(LOOK_AROUND - age) })
+        // Whoever cannot be meant at all is refused for that.
+        let meant = gone.is_subset(&others.collect());
+        (meant && age < LOOK_AROUND)
+            .then(|| ForgetError::TooSoon { wait: duration(LOOK_AROUND - age) })
     }
 
     /// This peer, those it has sessions with, and members that it does not reach.
