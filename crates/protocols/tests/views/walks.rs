@@ -161,6 +161,8 @@ fn every_rule_is_needed() {
         M::IntroducesItselfOnce,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
+        M::ForgetsThoughOutbid,
+        M::ForgetsWhoeverComes,
     ];
     // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
     let tortured = [M::TrustsAnyDisk, M::IgnoresWrites, M::CountsRecordsOfNow, M::CutsViewsShort];
