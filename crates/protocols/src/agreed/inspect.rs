@@ -62,8 +62,12 @@ impl Agreed {
     /// A peer that does not vote asks the members all the same, as a client does.
     fn gets_locks(&self, now: LocalTime, members: &[MemberReport], standing: Standing) -> bool {
         let votes = |member: &&MemberReport| {
-            let up = member.silent_for.is_none() && !member.forgot;
-            up && (member.peer != self.me || standing == Standing::Voting)
+            let there = if member.peer == self.me {
+                standing == Standing::Voting
+            } else {
+                self.views.reaches(member.peer)
+            };
+            there && !member.forgot
         };
         let needed = members.len() / 2 + 1;
         // Where an operator had somebody forgotten, nobody votes for a while.

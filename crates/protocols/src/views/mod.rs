@@ -232,6 +232,12 @@ impl Views {
         self.standing() == Standing::Member && self.is_vouched_for()
     }
 
+    /// Whether there is a session with a peer.
+    #[must_use]
+    pub fn reaches(&self, peer: PeerId) -> bool {
+        self.up.contains(&peer)
+    }
+
     /// Since when a member cannot be reached, if so.
     #[must_use]
     pub fn silent_since(&self, peer: PeerId) -> Option<LocalTime> {
