@@ -19,7 +19,7 @@ use crate::report::{ForgetError, PeerReport, Place, duration};
 const LOOK_EVERY: Span = Span::from_millis(100);
 /// Whoever proved for the last time so long ago that it lives may be gone: twice the longest pause between two tries
 /// to reach a peer that refuses.
-pub(super) const GONE_AFTER: Span = Span::from_secs(120);
+const GONE_AFTER: Span = Span::from_secs(120);
 /// So long after its start a peer has met, or been refused by, whoever is there.
 const LOOK_AROUND: Span = Span::from_secs(6);
 
@@ -62,6 +62,12 @@ impl Outlook {
         if self.refused.len() < MEMBERS_MAX || self.refused.contains_key(&peer) {
             self.refused.insert(peer, now);
         }
+    }
+
+    /// How long ago a peer without a session proved that it lives, if that is not too long.
+    pub(super) fn answered(&self, peer: PeerId, now: LocalTime) -> Option<Span> {
+        let ago = now.since(*self.refused.get(&peer)?);
+        (ago < GONE_AFTER).then_some(ago)
     }
 }
 
@@ -205,9 +211,8 @@ impl<P: Driven> Driver<P> {
 
     /// One of those who are said to be gone may be there, though it has no session with this peer.
     fn alive(&self, gone: &BTreeSet<PeerId>) -> Option<ForgetError> {
-        let ago = |peer: &PeerId| Some(self.now.since(*self.outlook.refused.get(peer)?));
-        let answers = gone.iter().find_map(|peer| Some((*peer, ago(peer)?)));
-        if let Some((peer, ago)) = answers.filter(|(_, ago)| *ago < GONE_AFTER) {
+        let ago = |peer: PeerId| self.outlook.answered(peer, self.now);
+        if let Some((peer, ago)) = gone.iter().find_map(|peer| Some((*peer, ago(*peer)?))) {
             return Some(ForgetError::Answers { peer, ago: duration(ago) });
         }
         let view = self.protocol.view(self.now)?;
@@ -253,5 +258,25 @@ impl<P: Driven> Driver<P> {
         let met = &self.outlook.met;
         reports.extend(members.filter(away).map(|peer| report(peer, met.get(&peer), None)));
         reports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_that_were_refused_are_remembered_and_each_for_so_long() {
+        let mut outlook = Outlook::new(String::new(), Arc::default());
+        let begin = LocalTime::MIN + Span::from_secs(1);
+        for peer in 0..=MEMBERS_MAX as u64 {
+            outlook.lives(PeerId(peer), begin);
+        }
+        assert_eq!(outlook.refused.len(), MEMBERS_MAX);
+        let later = begin + GONE_AFTER / 2;
+        outlook.lives(PeerId(1), later);
+        let end = begin + GONE_AFTER;
+        assert_eq!(outlook.answered(PeerId(0), end), None);
+        assert_eq!(outlook.answered(PeerId(1), end), Some(GONE_AFTER / 2));
     }
 }

@@ -2,7 +2,6 @@
 
 use sigmalock_core::{MemberReport, PeerId, Span, Standing, ViewReport};
 
-use super::membership::GONE_AFTER;
 use super::{Driven, Driver};
 use crate::link::Role;
 use crate::report::{duration, seconds};
@@ -11,12 +10,12 @@ use crate::report::{duration, seconds};
 const NAMED_MAX: usize = 3;
 const LEAVING: &str = "this peer is leaving the swarm";
 const CLIENT_ONLY: &str = "this peer is a client only";
-pub(super) const LOST: &str = "this peer has lost its memory: it votes for nobody until the members have removed it and added it \
-                    again, which they do by themselves";
-pub(super) const OLD_DISK: &str = "the disk of this peer is not the newest that it had, or not the only one: an old backup was put \
-                        back, or another peer has run with a copy of its data directory. If one still does, stop it \
-                        and delete the copy. This peer votes for nobody until the members have removed it and added \
-                        it again, which they do by themselves";
+pub(super) const LOST: &str = "this peer has lost its memory: it votes for nobody until the members have removed it \
+                               and added it again, which they do by themselves";
+pub(super) const OLD_DISK: &str = "the disk of this peer is not the newest that it had, or not the only one: an old \
+                                   backup was put back, or another peer has run with a copy of its data directory. If \
+                                   one still does, stop it and delete the copy. This peer votes for nobody until the \
+                                   members have removed it and added it again, which they do by themselves";
 const CUT_OFF: &str = "this peer sees half of the peers of the last hour, or fewer: it may be cut off from the others, \
                        and so does not vote";
 
@@ -132,10 +131,7 @@ impl<P: Driven> Driver<P> {
 
     /// What to do about members that are not reached, as the end of a sentence.
     fn what_of_the_others(&self, view: &ViewReport) -> String {
-        let lives = |peer: &PeerId| {
-            let at = self.outlook.refused.get(peer);
-            at.is_some_and(|at| self.now.since(*at) < GONE_AFTER)
-        };
+        let lives = |peer: &PeerId| self.outlook.answered(*peer, self.now).is_some();
         let living = view.members.iter().map(|member| member.peer).filter(lives);
         match living.collect::<Vec<_>>().as_slice() {
             [] => "; if the others are gone for good, see `sigmalock forget --help`".into(),

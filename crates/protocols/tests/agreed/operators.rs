@@ -6,11 +6,8 @@ use sigmalock_core::{
 use sigmalock_protocols::views::Mutant;
 
 use crate::refutations::{are_two_inside, recovered};
+use crate::rules::within;
 use crate::town::{ALICE, BOB, Packet, Town};
-
-fn within(packet: &Packet, side: &[u64]) -> bool {
-    side.contains(&packet.from) == side.contains(&packet.to)
-}
 
 fn forget(town: &mut Town, by: u64, gone: &[u64], unverified: bool) {
     let gone = gone.iter().copied().map(PeerId).collect();

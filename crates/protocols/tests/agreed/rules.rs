@@ -15,7 +15,7 @@ use crate::town::{ALICE, BOB, Packet, STEP, Town};
 type Disk = BTreeMap<DurableKey, Durable>;
 
 /// Neither hears the other side.
-fn within(packet: &Packet, side: &[u64]) -> bool {
+pub(crate) fn within(packet: &Packet, side: &[u64]) -> bool {
     side.contains(&packet.from) == side.contains(&packet.to)
 }
 
