@@ -13,6 +13,7 @@ mod directory;
 mod disk;
 mod entry;
 mod journal;
+mod medium;
 mod trouble;
 
 use std::collections::BTreeMap;

@@ -18,21 +18,21 @@
 //! not both to go with it, and because a second write to the file that is synced makes every sync dearer by a
 //! fifth.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::charter::{FORMAT, other_format};
 use super::entry::{Header, JournalId, Link, Place, encoded_len};
+use super::medium::Medium;
 use super::trouble::Trouble;
 use super::{Batch, HEADER, JOURNAL};
 
 /// An open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
-    header_file: File,
+    file: Medium,
+    header_file: Medium,
     len: usize,
     header: Header,
     /// Where the next entry begins.
@@ -45,15 +45,15 @@ impl Journal {
     pub(super) fn create(dir: &Path, len: usize, id: JournalId) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(true);
-        let file = options.open(dir.join(JOURNAL))?;
-        let header_file = options.open(dir.join(HEADER))?;
+        let file = Medium::new(options.open(dir.join(JOURNAL))?, JOURNAL);
+        let header_file = Medium::new(options.open(dir.join(HEADER))?, HEADER);
         let link = Link::default();
         let header =
             Header { format: FORMAT, id, generation: 0, begin: link, entries: 0, end: link };
-        file.write_all_at(&vec![0; len], 0)?;
-        header_file.write_all_at(&header.to_bytes(), 0)?;
-        file.sync_all()?;
-        header_file.sync_all()?;
+        file.write_at(&vec![0; len], 0)?;
+        header_file.write_at(&header.to_bytes(), 0)?;
+        file.sync()?;
+        header_file.sync()?;
         Ok(Self { file, header_file, len, header, at: 0, buffer: Vec::new() })
     }
 
@@ -114,8 +114,8 @@ impl Journal {
         }
         let Header { id, generation, end, .. } = self.header;
         let link = Place { id, generation, at: self.at }.write(end, batch, &mut self.buffer);
-        self.file.write_all_at(&self.buffer, self.at as u64)?;
-        self.file.sync_data()?;
+        self.file.write_at(&self.buffer, self.at)?;
+        self.file.sync()?;
         self.at += self.buffer.len();
         (self.header.entries, self.header.end) = (self.header.entries + 1, link);
         self.write_header()?;
@@ -129,22 +129,22 @@ impl Journal {
         self.header = Header { generation, begin: end, entries: 0, end, ..self.header };
         self.at = 0;
         self.write_header()?;
-        self.header_file.sync_data()
+        self.header_file.sync()
     }
 
     fn write_header(&self) -> io::Result<()> {
-        self.header_file.write_all_at(&self.header.to_bytes(), 0)
+        self.header_file.write_at(&self.header.to_bytes(), 0)
     }
 }
 
 /// A file that must be there, and what is in it.
-fn open(dir: &Path, name: &str) -> Result<(Vec<u8>, File), Trouble> {
+fn open(dir: &Path, name: &'static str) -> Result<(Vec<u8>, Medium), Trouble> {
     let path = dir.join(name);
     match OpenOptions::new().read(true).write(true).open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Trouble::Damaged(format!("{name} is missing")))
         }
-        file => Ok((std::fs::read(path)?, file?)),
+        file => Ok((std::fs::read(path)?, Medium::new(file?, name))),
     }
 }
 
@@ -167,7 +167,12 @@ mod tests {
         for header in [false, true] {
             let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
             let mut journal = Journal::create(&folder.0, LEN, [1; 16]).unwrap();
-            *(if header { &mut journal.header_file } else { &mut journal.file }) = full;
+            let (file, name) = if header {
+                (&mut journal.header_file, HEADER)
+            } else {
+                (&mut journal.file, JOURNAL)
+            };
+            *file = Medium::new(full, name);
             let error = journal.append(&batch()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         }

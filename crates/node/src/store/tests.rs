@@ -1,5 +1,6 @@
 mod damage;
 mod kills;
+pub(super) mod power;
 
 use super::entry::Header;
 use super::journal::Journal;

@@ -53,6 +53,9 @@ crate::parts::mutants::mutants! {
     IntroducesItselfOnce = "introduces-itself-once",
     /// A peer that is told of a newer disk does not write that down.
     DisownsForNow = "disowns-for-now",
+    /// Members have to show up within two round trips of the start of one that came back, though it did not know yet
+    /// that it is a member.
+    WaitsFromItsStart = "waits-from-its-start",
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most",
     /// Who is pledged to a swarm pledges itself to another one, too.
@@ -69,6 +72,8 @@ crate::parts::mutants::mutants! {
     ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
     /// Of two who are told to forget at the same time, both do.
     ForgetsThoughOutbid = "forgets-though-outbid",
+    /// Who is told to forget does not ask those who are not members whether they know a newer view.
+    AsksMembersOnly = "asks-members-only",
     /// Members are forgotten though they came meanwhile, and by a peer that has found its disk to be an old one.
     ForgetsWhoeverComes = "forgets-whoever-comes",
 }

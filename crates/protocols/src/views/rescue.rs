@@ -48,9 +48,9 @@ impl Views {
             return cx.reply(id, Reply::Remembered(refusal));
         }
         self.end_rescue(cx, Reply::Remembered(ForgetRefusal::Superseded));
-        self.campaign = None;
-        let asked: BTreeSet<PeerId> = self.up.iter().copied().collect();
-        asked.into_iter().for_each(|peer| self.tell(cx, peer));
+        let members_only = self.config.breaks(Mutant::AsksMembersOnly);
+        let asked = self.up.iter().filter(|peer| !members_only || self.is_in(**peer));
+        asked.for_each(|peer| self.tell(cx, *peer));
         self.ask_who_is_left(cx, id, gone, unverified);
         cx.set_timer(Timer::Rescue, cx.now() + self.config.round_trip_worst * 2);
     }

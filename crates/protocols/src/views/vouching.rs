@@ -45,6 +45,8 @@ const QUARRELS_MAX: u8 = 2;
 
 /// So many peers that lost their memory are remembered; of more nothing is said.
 const FORGETFUL_MAX: usize = 64;
+/// So many peers that were there are remembered; where there were more, any may have been.
+const SEEN_MAX: usize = 4_096;
 
 /// The number of a start, drawn at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,9 +95,14 @@ pub(super) struct Vouching {
 impl Vouching {
     /// A peer is there.
     pub(super) fn meet(&mut self, peer: PeerId) {
-        if self.returned_at.is_some() {
+        if self.returned_at.is_some() && self.seen.len() < SEEN_MAX {
             self.seen.insert(peer);
         }
+    }
+
+    /// Whether a peer may have been there in this life.
+    fn may_have_seen(&self, peer: PeerId) -> bool {
+        self.seen.len() >= SEEN_MAX || self.seen.contains(&peer)
     }
 
     /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
@@ -147,7 +154,8 @@ impl Views {
 
     /// This peer is in a new view, and may not have been in the last.
     pub(super) fn join_in(&mut self, cx: Cx<'_, '_>, was_member: bool) {
-        if !was_member && self.vouching.returned_at.is_some() {
+        let anew = !was_member && !self.config.breaks(Mutant::WaitsFromItsStart);
+        if anew && self.vouching.returned_at.is_some() {
             self.vouching.returned_at = Some(cx.now());
         }
         if !self.is_vouched_for() {
@@ -184,10 +192,10 @@ impl Views {
         else {
             return;
         };
-        let Vouching { by, seen, .. } = &self.vouching;
-        let others = || roster.members().filter(|peer| *peer != self.me);
-        let all = others().all(|peer| by.contains(&peer));
-        let all_seen = others().all(|peer| by.contains(&peer) || !seen.contains(&peer));
+        let Vouching { by, .. } = &self.vouching;
+        let silent = || roster.members().filter(|peer| *peer != self.me && !by.contains(peer));
+        let all = silent().next().is_none();
+        let all_seen = !silent().any(|peer| self.vouching.may_have_seen(peer));
         let waited = |trips: u64| now.since(at) >= self.config.round_trip_worst * trips;
         let patient = waited(PATIENCE) && !self.config.breaks(Mutant::WaitsForAllItSaw);
         let hasty = self.config.breaks(Mutant::BelievesTheFirst);
@@ -345,18 +353,40 @@ pub(super) type Starts = Vec<Life>;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Roster;
+    use super::super::Config;
+    use super::super::roster::{Change, Roster};
     use super::*;
 
+    fn a_view_of_two() -> Views {
+        let mut views = Views::new(PeerId(1), Config::new(Span::from_secs(15)));
+        let founded = Roster::founded_by(PeerId(1), Badge(1), 9);
+        views.roster = founded.after(Change::Add(PeerId(2), Badge(2)));
+        views.badge = Some(Badge(1));
+        views
+    }
+
     #[test]
-    fn a_roster_bounds_what_is_remembered() {
-        let roster = Roster::founded_by(PeerId(1), Badge(1), 9);
-        let mut views =
-            Views::new(PeerId(1), super::super::Config::new(sigmalock_core::Span::ZERO));
-        let known = Acquaintance { badge: Badge(7), start: Start(1), writes: 0 };
-        views.acquaintances.insert(PeerId(2), known);
-        views.roster = Some(roster);
+    fn nothing_is_kept_of_those_who_are_not_in_any_more() {
+        let mut views = a_view_of_two();
+        for peer in (2..100).map(PeerId) {
+            let (badge, start) = (Badge(peer.0), Start(peer.0));
+            views.acquaintances.insert(peer, Acquaintance { badge, start, writes: 0 });
+            views.vouching.by.insert(peer);
+            views.vouching.met.insert(peer);
+        }
         views.keep_acquaintances();
-        assert!(views.acquaintances.is_empty());
+        let Vouching { by, met, .. } = &views.vouching;
+        assert_eq!((by.len(), met.len(), views.acquaintances.len()), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_crowd_of_strangers_is_not_remembered_and_any_member_may_have_been_in_it() {
+        let mut views = a_view_of_two();
+        views.vouching.returned_at = Some(LocalTime::MIN);
+        views.vouching.meet(PeerId(7));
+        assert!(!views.vouching.may_have_seen(PeerId(2)));
+        (100..9_000).for_each(|peer| views.vouching.meet(PeerId(peer)));
+        assert_eq!(views.vouching.seen.len(), SEEN_MAX);
+        assert!(views.vouching.may_have_seen(PeerId(2)));
     }
 }

@@ -163,3 +163,35 @@ fn who_came_meanwhile_is_not_forgotten() {
     let broken = Some(Mutant::ForgetsWhoeverComes);
     assert_eq!(the_forgotten_come(broken), (Some(LockReply::Released), false));
 }
+
+/// The founder is cut off, and the others go on without it; a user of one of them is inside. Alice reaches all. The
+/// operator, who reaches the founder only, says that the others are gone. What that one is told, and whether two are inside
+/// in the end.
+fn somebody_outside_knows_better(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+    let mut town = Town::without(broken, 3);
+    town.part(&[0, BOB], &[1, 2]);
+    town.part(&[ALICE], &[BOB]);
+    town.packets.clear();
+    let heard =
+        |packet: &Packet| [packet.from, packet.to].contains(&ALICE) || within(packet, &[0, BOB]);
+    while town.view(1).1.len() > 2 {
+        town.pass(Span::from_secs(10), heard);
+    }
+    town.ask(1);
+    town.pass(Span::from_secs(30), heard);
+    forget(&mut town, 0, &[1, 2], true);
+    town.pass(Span::from_secs(2), heard);
+    let told = told(&mut town, 0);
+    town.ask(BOB);
+    town.pass(Span::from_secs(40), heard);
+    assert!(town.is_inside(1));
+    (told, town.is_inside(BOB))
+}
+
+#[test]
+fn whoever_is_reached_is_asked_for_a_newer_view() {
+    let told = refused(ForgetRefusal::NewerView);
+    assert_eq!(somebody_outside_knows_better(None), (told, false));
+    let broken = Some(Mutant::AsksMembersOnly);
+    assert_eq!(somebody_outside_knows_better(broken), (Some(LockReply::Released), true));
+}

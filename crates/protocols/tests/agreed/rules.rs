@@ -141,6 +141,48 @@ fn a_disk_of_before_its_peer_was_a_member_takes_somebodys_word_too() {
     assert!(are_two_inside(&a_disk_of_before_is_put_back(Some(Mutant::TrustsDisksOfBefore))));
 }
 
+/// A disk of before its peer was a member is put back. Only the founder has heard of what became of that peer, and the
+/// disk meets somebody else first, after a long time: the founder comes a moment later.
+fn a_disk_of_before_meets_the_founder_last(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 2);
+    town.start(2, Birth::First);
+    town.pass(STEP, |packet| packet.from != 2);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    let untold = |packet: &Packet| {
+        (packet.from, packet.to) == (2, 1) && ["BEGAN", "KNOWN"].contains(&packet.message.kind())
+    };
+    town.pass(Span::from_secs(40), |packet| !untold(packet));
+    assert_eq!(town.standing(2), Standing::Voting);
+    town.packets.clear();
+    let disk = town.stop(2);
+    town.start(2, recovered(&disk));
+    town.part(&[1], &[2]);
+    town.pass(Span::from_secs(8), |packet| !is_between(packet, 1, 2));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !is_between(packet, 1, 2) && !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.packets.clear();
+    town.written.insert(2, written);
+    town.start_alone(2, recovered(&backup));
+    town.pass(Span::from_secs(2), |packet| packet.to != 2 && !are_apart(packet));
+    town.packets.retain(|packet| packet.to != 2);
+    town.ask(BOB);
+    town.meet(&[2], &[1, BOB]);
+    town.pass(STEP * 5, |packet| !is_between(packet, 0, 2) && !are_apart(packet));
+    town.meet(&[2], &[0]);
+    town.pass(Span::from_secs(1), |packet| !is_between(packet, 2, ALICE) && !are_apart(packet));
+    town
+}
+
+#[test]
+fn members_have_time_to_show_up_from_when_it_is_known_who_they_are() {
+    let town = a_disk_of_before_meets_the_founder_last(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+    let broken = Some(Mutant::WaitsFromItsStart);
+    assert!(are_two_inside(&a_disk_of_before_meets_the_founder_last(broken)));
+}
+
 /// One member was there and is gone before it says anything about a peer that came back; the other one vouches.
 fn one_of_those_who_were_there_is_gone(broken: Option<Mutant>) -> Standing {
     let mut town = Town::without(broken, 3);
@@ -216,7 +258,7 @@ fn another_was_there_meanwhile(broken: Option<Mutant>) -> Town {
     town.places.insert(2, away);
     town.meet(&[2], &[0, 1, BOB]);
     let heard = |packet: &Packet| !are_apart(packet) && !is_between(packet, 2, ALICE);
-    town.pass(STEP * 3, heard);
+    town.pass(STEP * 5, heard);
     town.ask(BOB);
     town.pass(Span::from_secs(1), heard);
     town

@@ -118,6 +118,16 @@ impl Town {
     }
 
     pub(crate) fn start(&mut self, peer: u64, birth: Birth<Agreed>) {
+        self.start_alone(peer, birth);
+        for other in self.places.keys().copied().filter(|other| *other != peer).collect::<Vec<_>>()
+        {
+            self.give(peer, Input::PeerUp(PeerId(other)));
+            self.give(other, Input::PeerUp(PeerId(peer)));
+        }
+    }
+
+    /// The same, and it meets nobody yet.
+    pub(crate) fn start_alone(&mut self, peer: u64, birth: Birth<Agreed>) {
         let beginning = match peer {
             0 => Beginning::Found,
             ALICE | BOB => Beginning::Watch,
@@ -133,11 +143,6 @@ impl Town {
         let place = Place { agreed, timers: BTreeMap::new(), disk, told: Vec::new() };
         self.places.insert(peer, place);
         self.give(peer, Input::Start { incarnation, birth });
-        for other in self.places.keys().copied().filter(|other| *other != peer).collect::<Vec<_>>()
-        {
-            self.give(peer, Input::PeerUp(PeerId(other)));
-            self.give(other, Input::PeerUp(PeerId(peer)));
-        }
     }
 
     pub(crate) fn stop(&mut self, peer: u64) -> BTreeMap<DurableKey, Durable> {

@@ -156,6 +156,7 @@ fn every_rule_is_needed() {
         M::TrustsDisksOfBefore,
         M::BelievesTheFirst,
         M::WaitsForAllItSaw,
+        M::WaitsFromItsStart,
         M::VouchesBeforeItWrites,
         M::HearsAnyVoucher,
         M::IntroducesItselfOnce,
@@ -163,6 +164,7 @@ fn every_rule_is_needed() {
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,
         M::ForgetsWhoeverComes,
+        M::AsksMembersOnly,
     ];
     // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
     let tortured = [M::TrustsAnyDisk, M::IgnoresWrites, M::CountsRecordsOfNow, M::CutsViewsShort];

@@ -17,7 +17,7 @@ const LEN: usize = 32 << 10;
 const BLOCKS: [usize; 2] = [512, 4_096];
 
 /// SplitMix64.
-struct Draw(u64);
+pub(super) struct Draw(pub(super) u64);
 
 impl Draw {
     fn next(&mut self) -> u64 {
@@ -26,10 +26,10 @@ impl Draw {
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
-    fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+    pub(super) fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 }

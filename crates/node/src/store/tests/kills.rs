@@ -14,14 +14,14 @@ const LEN: usize = 16 << 10;
 const KILLS: u64 = 40;
 
 /// The batch of a round; the first key has the round itself.
-fn round(number: u32) -> [(u32, Option<String>); 3] {
+pub(super) fn round(number: u32) -> [(u32, Option<String>); 3] {
     let long = "x".repeat((number as usize * 37) % 900);
     let (here, there) = (1 + number % 20, 1 + (number + 7) % 20);
     [(0, Some(number.to_string())), (here, Some(long)), (there, None)]
 }
 
 /// What is there after so many rounds.
-fn after(rounds: u32) -> Vec<(u32, String)> {
+pub(super) fn after(rounds: u32) -> Vec<(u32, String)> {
     let mut records = BTreeMap::new();
     // Each key has its turn within twenty of them.
     let first = rounds.saturating_sub(40) + 1;
