@@ -279,6 +279,7 @@ async fn a_newcomer_that_is_cut_off_with_its_contact_is_in_when_the_network_is_w
     let status = world.fleet.peers[newest].client().await.status().await;
     let status = status.expect("it has a status");
     assert_eq!((status.standing.as_str(), status.can_grant), ("outside", false), "{status:?}");
+    assert_eq!((status.members, status.members_up), (6, 1), "it reaches its contact: {status:?}");
     world.nothing_granted_by(&[0, newest]);
     world.went_on(&[1, 2, 3, 4, newcomer]);
     world.heals(&[0, 1, 2, 3, 4, newcomer, newest]).await;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{
     HandedOver, Inspect, Key, LocalReport, LocalTime, MemberReport, Name, PeerId, ReplicaId,
-    ReplicaReport, Standing, Surroundings, ViewReport, WallTime,
+    ReplicaReport, Span, Standing, Surroundings, ViewReport, WallTime,
 };
 
 use super::{Agreed, around};
@@ -31,7 +31,7 @@ impl Inspect for Agreed {
             peer,
             since: roster.and_then(|roster| roster.since(peer)).map_or(0, views::count),
             forgot: self.views.has_forgotten(peer),
-            silent_for: self.views.silent_since(peer).map(|since| now.since(since)),
+            silent_for: self.silent_for(peer, now),
         };
         let members: Vec<_> = roster.into_iter().flat_map(Roster::members).map(member).collect();
         let quorum = Quorum::of_view(members.len());
@@ -59,15 +59,17 @@ impl Agreed {
         self.views.roster().is_some_and(|roster| roster.last() == Change::Forget)
     }
 
+    /// For how long a member has not been reached, as far as this peer knows.
+    fn silent_for(&self, peer: PeerId, now: LocalTime) -> Option<Span> {
+        let silent = peer != self.me && !self.views.reaches(peer);
+        silent.then(|| self.views.silent_since(peer).map_or(Span::ZERO, |since| now.since(since)))
+    }
+
     /// A peer that does not vote asks the members all the same, as a client does.
     fn gets_locks(&self, now: LocalTime, members: &[MemberReport], standing: Standing) -> bool {
         let votes = |member: &&MemberReport| {
-            let there = if member.peer == self.me {
-                standing == Standing::Voting
-            } else {
-                self.views.reaches(member.peer)
-            };
-            there && !member.forgot
+            let mute = member.peer == self.me && standing != Standing::Voting;
+            !mute && member.silent_for.is_none() && !member.forgot
         };
         let needed = members.len() / 2 + 1;
         // Where an operator had somebody forgotten, nobody votes for a while.
