@@ -117,6 +117,11 @@ impl Held {
         self.0.iter().map(Guard::token).collect()
     }
 
+    /// Who holds them, in the order of names: nobody else is ever called that.
+    pub(crate) fn holders(&self) -> Vec<String> {
+        self.0.iter().map(Guard::holder_id).collect()
+    }
+
     /// The slots, in the order of names, if they are permits of semaphores.
     pub(crate) fn slots(&self) -> Vec<u32> {
         self.0.iter().filter_map(Guard::slot).collect()

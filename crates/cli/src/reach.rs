@@ -20,7 +20,15 @@ pub(crate) struct Peer {
 impl Peer {
     /// A peer that runs.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
-        let options = ConnectOptions::new();
+        self.open(ConnectOptions::new()).await
+    }
+
+    /// The same, for a guardian: what people see as the holder of its locks is this.
+    pub(crate) async fn connect_as(&self, label: &str) -> Result<Client, Failure> {
+        self.open(ConnectOptions::new().label(label).hold_if_cut(true)).await
+    }
+
+    async fn open(&self, options: ConnectOptions) -> Result<Client, Failure> {
         let client = match self.named() {
             Some(address) => options.connect(address).await,
             None => options.connect_default().await,
@@ -28,11 +36,17 @@ impl Peer {
         client.map_err(unreachable)
     }
 
-    /// A peer that runs; else the user's own, started now. Whoever inherits the session keeps it.
-    pub(crate) async fn connect_or_start(
-        &self, label: &str, inheritable: bool,
-    ) -> Result<Client, Failure> {
-        let options = ConnectOptions::new().label(label).inheritable(inheritable);
+    /// Sees to it that there is a peer: one that runs, else the user's own, started now.
+    pub(crate) async fn start_if_need_be(&self) -> Result<(), Failure> {
+        if self.named().is_some() {
+            return Ok(());
+        }
+        self.connect_or_start("").await.map(drop)
+    }
+
+    /// A peer that runs; else the user's own, started now.
+    pub(crate) async fn connect_or_start(&self, label: &str) -> Result<Client, Failure> {
+        let options = ConnectOptions::new().label(label);
         let client = match self.named() {
             Some(address) => options.connect(address).await,
             None => options.connect_or_start().await,

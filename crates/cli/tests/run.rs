@@ -190,38 +190,6 @@ fn when_the_peer_dies_the_command_is_ended_before_the_lease_is() {
 }
 
 #[test]
-fn a_killed_run_leaves_no_command_behind() {
-    let machine = Machine::new();
-    let pid = machine.file("pid");
-    let script = format!("echo $$ > {}; exec sleep 60", pid.display());
-    let mut run = machine.spawn(&["run", "/x", "--", "sh", "-c", &script]);
-    let command = pid_in(&pid);
-    kill_process(id(&run), Signal::KILL).expect("it lives");
-    run.wait().expect("it ends");
-    wait_until("the command is gone", || !lives(command));
-    let next = machine.run(&["run", "/x", "--wait", "5s", "--", "true"]);
-    assert_eq!(next.code, Some(0), "{}", next.stderr);
-}
-
-#[test]
-fn what_a_killed_run_could_not_end_keeps_the_lock() {
-    let machine = Machine::new();
-    let pid = machine.file("pid");
-    // The command dies with `run`; what it started does not, and still has the session.
-    let script = format!("sleep 60 & echo $! > {}; wait", pid.display());
-    let mut run = machine.command(&["run", "/x", "--", "sh", "-c", &script]);
-    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    let left = pid_in(&pid);
-    kill_process(id(&run), Signal::KILL).expect("it lives");
-    run.wait().expect("it ends");
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(lives(left));
-    assert_eq!(machine.run(&["run", "/x", "--wait", "1s", "--", "true"]).code, Some(75));
-    kill_process(left, Signal::KILL).expect("it lives");
-    assert_eq!(machine.run(&["run", "/x", "--wait", "10s", "--", "true"]).code, Some(0));
-}
-
-#[test]
 fn lock_holds_until_stdin_closes() {
     let machine = Machine::new();
     let mut lock = machine.command(&["lock", "/x", "--json"]);

@@ -1,7 +1,6 @@
 //! A client of a peer.
 
 use std::fmt;
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sigmalock_api::MESSAGE_LEN_MAX;
@@ -14,7 +13,7 @@ use crate::error::{AcquireError, ConnectError, OperatorError, QueryError};
 use crate::lock::Lock;
 use crate::place::{self, Address};
 use crate::report;
-use crate::session::Session;
+use crate::session::{Opening, Session};
 use crate::several::Locks;
 use crate::start::{self, Started};
 
@@ -25,9 +24,9 @@ const REPORT_LEN_MAX: usize = 100 * MESSAGE_LEN_MAX;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// Lets child processes inherit the connection: the session, and what it holds, then lives as long as
-    /// any process that has it. Default: it ends with this process.
-    pub inheritable: bool,
+    /// If this process dies, it may leave somebody inside: what it holds is then not given back, but kept until its lease
+    /// ends. Default: it is given back.
+    pub hold_if_cut: bool,
     /// What people see as the holder of the locks. Default: the program's name and process number.
     pub label: Option<String>,
 }
@@ -39,10 +38,10 @@ impl ConnectOptions {
         Self::default()
     }
 
-    /// Sets [`ConnectOptions::inheritable`].
+    /// Sets [`ConnectOptions::hold_if_cut`].
     #[must_use]
-    pub fn inheritable(mut self, inheritable: bool) -> Self {
-        self.inheritable = inheritable;
+    pub fn hold_if_cut(mut self, hold: bool) -> Self {
+        self.hold_if_cut = hold;
         self
     }
 
@@ -66,12 +65,13 @@ impl ConnectOptions {
     /// # Errors
     /// As [`Client::connect`].
     pub async fn connect_to(&self, address: &Address) -> Result<Client, ConnectError> {
-        let line = Line::open(address, self.inheritable).await?;
+        let line = Line::open(address).await?;
         let label = self.label.clone().unwrap_or_else(program_label);
-        let session = Session::open(&line, &label).await?;
+        let opening = Opening { label, hold_if_cut: self.hold_if_cut };
+        let session = Session::open(&line, &opening).await?;
         let shared = Shared {
             line,
-            label,
+            opening,
             session: Mutex::new(session),
             reopening: tokio::sync::Mutex::new(()),
             started: Started::Found,
@@ -121,7 +121,7 @@ pub struct Client {
 
 struct Shared {
     line: Line,
-    label: String,
+    opening: Opening,
     session: Mutex<Arc<Session>>,
     /// So that many calls that find the session gone open one, not many.
     reopening: tokio::sync::Mutex<()>,
@@ -189,13 +189,6 @@ impl Client {
     #[must_use]
     pub fn peer(&self) -> String {
         self.current().opened().peer.clone()
-    }
-
-    /// The socket of the session, for a program that hands it to a child by itself. It is open as long as
-    /// the client is and the connection holds; it is not to be read, written or closed.
-    #[must_use]
-    pub fn session_fd(&self) -> Option<RawFd> {
-        self.shared.line.socket()
     }
 
     /// What the hosts of a lock say about it.
@@ -297,7 +290,7 @@ impl Client {
         if !session.has_ended() {
             return Ok(session);
         }
-        let opened = Session::open(&self.shared.line, &self.shared.label).await;
+        let opened = Session::open(&self.shared.line, &self.shared.opening).await;
         let session =
             opened.map_err(|error| AcquireError::Disconnected { reason: error.to_string() })?;
         *self.shared.session.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&session);

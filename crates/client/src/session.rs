@@ -65,14 +65,20 @@ enum Call {
 
 type Granted = Result<Guard, AcquireError>;
 
+/// How a session is opened.
+pub(crate) struct Opening {
+    pub(crate) label: String,
+    pub(crate) hold_if_cut: bool,
+}
+
 impl Session {
     /// Opens a session, and with it finds out whether both sides understand each other.
-    pub(crate) async fn open(line: &Line, label: &str) -> Result<Arc<Self>, ConnectError> {
+    pub(crate) async fn open(line: &Line, opening: &Opening) -> Result<Arc<Self>, ConnectError> {
         let unreachable =
             |reason| ConnectError::Unreachable { address: line.address.to_string(), reason };
         let slow = || unreachable(format!("it did not answer within {CONNECT_TIMEOUT:?}"));
-        let opening = tokio::time::timeout(CONNECT_TIMEOUT, Self::greet(line, label));
-        let (asks, opened, answers) = opening.await.map_err(|_| slow())?.map_err(|status| {
+        let greeting = tokio::time::timeout(CONNECT_TIMEOUT, Self::greet(line, opening));
+        let (asks, opened, answers) = greeting.await.map_err(|_| slow())?.map_err(|status| {
             let reason = reason(&status);
             match status.code() {
                 tonic::Code::Unavailable | tonic::Code::ResourceExhausted => unreachable(reason),
@@ -90,10 +96,11 @@ impl Session {
         Ok(session)
     }
 
-    async fn greet(line: &Line, label: &str) -> Result<Greeting, tonic::Status> {
+    async fn greet(line: &Line, opening: &Opening) -> Result<Greeting, tonic::Status> {
         let (asks, queue) = mpsc::unbounded_channel();
         let open = v1::Open {
-            label: label.to_owned(),
+            label: opening.label.clone(),
+            hold_if_cut: opening.hold_if_cut,
             api_version: API_VERSION,
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
         };

@@ -66,7 +66,9 @@ async fn start_and_wait(
             Err(error @ ConnectError::Incompatible { .. }) => return Err(error),
             Err(_) => {}
         }
-        if let Ok(Some(status)) = child.try_wait() {
+        if let Ok(Some(status)) = child.try_wait()
+            && !status.success()
+        {
             let words = last_words(&log_path);
             return Err(failed(format!("it ended at once ({status}){words}")));
         }
@@ -77,11 +79,11 @@ async fn start_and_wait(
     }
 }
 
-/// In a process group of its own, so that an interrupt at the terminal is not meant for it.
+/// What ends when the peer serves, or cannot. Until then an interrupt at the terminal is not meant for it.
 fn spawn(program: &Path, log_path: &Path) -> std::io::Result<Child> {
     let log = OpenOptions::new().create(true).write(true).truncate(true).open(log_path)?;
     Command::new(program)
-        .args(["node", "--user"])
+        .args(["node", "--user", "--detach"])
         .stdin(Stdio::null())
         .stdout(Stdio::from(log.try_clone()?))
         .stderr(Stdio::from(log))

@@ -36,7 +36,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["node", "--user"] => run(serve()),
+        ["node", "--user", "--detach"] => run(serve()),
         ["role", "start"] => run(start()),
         ["role", "hold", name] => run(hold(name.to_owned())),
         // What test runners ask to know which tests there are.

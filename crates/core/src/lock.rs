@@ -21,6 +21,15 @@ pub enum LockRequest {
         /// The call that acquired the lock.
         held: CallId,
     },
+    /// The user that call `held` let in does not answer, or does again: from now on its right is not renewed, or is. It
+    /// ends at its deadline, and nobody else is let in before. Answered by `Released` if that user is inside, else by
+    /// `Refused(UnknownCall)`.
+    Renew {
+        /// The call that acquired the lock.
+        held: CallId,
+        /// Whether its right is renewed.
+        on: bool,
+    },
     /// I no longer want what call `call` asked for. That call is answered by `Cancelled` if it was
     /// waiting, and this one by `Refused(UnknownCall)` if it was not.
     Cancel {

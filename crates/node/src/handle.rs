@@ -44,8 +44,15 @@ pub(crate) enum Local {
         session: u64,
         call: u64,
     },
+    /// Its client does not answer, or does again: nothing it holds is renewed meanwhile.
+    Mute {
+        session: u64,
+        mute: bool,
+    },
+    /// It is over; or its client is gone without a word, and what it holds ends with its lease.
     Close {
         session: u64,
+        keep: bool,
     },
     /// The hosts of a name's replicas, in order.
     Hosts {
@@ -155,6 +162,7 @@ impl Handle {
             shared: Arc::clone(shared),
             replies: receiver,
             refused: Mutex::new(VecDeque::new()),
+            keep: false,
         };
         match shared.send(Local::Open { session: id, label: label.into(), replies }) {
             true => Ok(session),
@@ -180,6 +188,7 @@ pub struct Session {
     replies: mpsc::Receiver<(u64, LockReply)>,
     /// Refusals of what the driver has no room to hear of.
     refused: Mutex<VecDeque<(u64, LockReply)>>,
+    keep: bool,
 }
 
 impl Session {
@@ -209,6 +218,17 @@ impl Session {
     /// Stops waiting. Answered, for the same number, by `Cancelled`, or by `Refused` if it did not wait.
     pub fn cancel(&self, call: u64) -> Result<(), Closed> {
         self.ask(call, Local::Cancel { session: self.id, call })
+    }
+
+    /// The client does not answer, or does again: as long as it does not, nothing that the session holds is renewed.
+    pub fn mute(&self, mute: bool) {
+        self.shared.send(Local::Mute { session: self.id, mute });
+    }
+
+    /// Ends the session of a client that is gone without a word, and may have left somebody inside: what it waits for is
+    /// cancelled, what it holds ends with its lease.
+    pub fn desert(mut self) {
+        self.keep = true;
     }
 
     fn ask(&self, call: u64, local: Local) -> Result<(), Closed> {
@@ -245,7 +265,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.send(Local::Close { session: self.id });
+        self.shared.send(Local::Close { session: self.id, keep: self.keep });
         self.shared.sessions.fetch_sub(1, Relaxed);
     }
 }

@@ -2,8 +2,13 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use sigmalock_core::LocalTime;
+use sigmalock_node::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,10 +27,37 @@ pub(super) enum Via {
     Tcp,
 }
 
+/// Who a client is, as far as its connection tells.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub(super) via: Via,
+    pub(super) heard: Heard,
+}
+
+/// When a client was last heard.
+#[derive(Debug, Clone)]
+pub(super) struct Heard(Arc<AtomicU64>);
+
+impl Heard {
+    fn now() -> Self {
+        Self(Arc::new(AtomicU64::new(clock::now().as_micros())))
+    }
+
+    fn again(&self) {
+        self.0.store(clock::now().as_micros(), Ordering::Relaxed);
+    }
+
+    /// How long ago.
+    pub(super) fn ago(&self) -> Duration {
+        let last = LocalTime::from_micros(self.0.load(Ordering::Relaxed));
+        Duration::from_micros(clock::now().since(last).as_micros())
+    }
+}
+
 /// A connection that counts among those there is room for, and is cut if it says nothing.
 pub(super) struct Connection {
     wire: Wire,
-    via: Via,
+    caller: Caller,
     silence: Option<Silence>,
     _permit: OwnedSemaphorePermit,
 }
@@ -55,7 +87,8 @@ struct Silence {
 impl Connection {
     pub(super) fn new(wire: impl Into<Wire>, via: Via, permit: OwnedSemaphorePermit) -> Self {
         let silence = Silence { heard_len: 0, ends: Box::pin(sleep(FIRST_WORD_TIMEOUT)) };
-        Self { wire: wire.into(), via, silence: Some(silence), _permit: permit }
+        let caller = Caller { via, heard: Heard::now() };
+        Self { wire: wire.into(), caller, silence: Some(silence), _permit: permit }
     }
 
     fn wire(&mut self) -> Pin<&mut dyn ReadWrite> {
@@ -70,9 +103,9 @@ trait ReadWrite: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> ReadWrite for T {}
 
 impl Connected for Connection {
-    type ConnectInfo = Via;
-    fn connect_info(&self) -> Via {
-        self.via
+    type ConnectInfo = Caller;
+    fn connect_info(&self) -> Caller {
+        self.caller.clone()
     }
 }
 
@@ -82,6 +115,9 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = self.wire().poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.caller.heard.again();
+        }
         if let Some(silence) = &mut self.silence {
             silence.heard_len += buffer.filled().len() - before;
             if silence.heard_len >= PREFACE_LEN {

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::connection::Via;
-use super::session::SessionStream;
+use super::connection::{Caller, Via};
+use super::session::{Manner, SessionStream};
 use super::watching::WatchStream;
 use super::{Activity, FIRST_WORD_TIMEOUT, ServerConfig, convert, until_stopped};
 use crate::v1::locks_server::Locks as LocksService;
@@ -51,7 +51,8 @@ impl Locks {
 
     /// What only operators may do is for those who can open the socket.
     fn allow<T>(&self, request: &Request<T>, what: &str) -> Result<(), Status> {
-        let by_tcp = request.extensions().get::<Via>() != Some(&Via::Unix);
+        let caller = request.extensions().get::<Caller>();
+        let by_tcp = caller.is_none_or(|caller| caller.via != Via::Unix);
         if by_tcp && !self.config.admin_over_tcp {
             return Err(Status::permission_denied(format!(
                 "this peer does not {what} for those who come by TCP: use its Unix socket"
@@ -111,6 +112,8 @@ impl LocksService for Locks {
         &self, request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<SessionStream>, Status> {
         let busy = self.activity.session();
+        let caller = request.extensions().get::<Caller>().cloned();
+        let heard = caller.ok_or_else(|| Status::internal("a client without a connection"))?.heard;
         let mut requests = request.into_inner();
         let open = first_word(&mut requests).await?;
         let session =
@@ -119,7 +122,8 @@ impl LocksService for Locks {
                 SessionError::TooMany => Status::resource_exhausted(error.to_string()),
             })?;
         let stopped = until_stopped(self.stopped.clone());
-        let stream = SessionStream::new(requests, session, self.greet(), stopped, busy);
+        let manner = Manner { hold_if_cut: open.hold_if_cut, heard };
+        let stream = SessionStream::new(requests, session, self.greet(), manner, stopped, busy);
         Ok(Response::new(stream))
     }
 

@@ -39,6 +39,11 @@ pub const STREAMS_MAX: u32 = 256;
 /// How long a connection, and a session, may take to say its first word.
 pub const FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often a client is asked whether it still runs, if it says nothing by itself. Whatever speaks HTTP/2 answers.
+const PING_EVERY: Duration = Duration::from_millis(400);
+/// A client that has not answered for so long is gone.
+const PING_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long connections may take to end after the sessions have; then they are cut.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -88,6 +93,8 @@ impl Server {
             .max_concurrent_streams(STREAMS_MAX)
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(WINDOW_BYTES)
+            .http2_keepalive_interval(Some(PING_EVERY))
+            .http2_keepalive_timeout(Some(PING_TIMEOUT))
             .serve_with_incoming_shutdown(service, listeners, ended);
         Ok(Self { stop, serving: tokio::spawn(serving), activity, unix, tcp })
     }

@@ -3,16 +3,24 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Mode, Name, Patience, Refusal, Span};
 use sigmalock_node::{Session, clock};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
-use super::Busy;
+use super::connection::Heard;
+use super::{Busy, PING_EVERY};
 use crate::v1::session_request::Kind as Ask;
 use crate::v1::session_response::Kind as Say;
 use crate::v1::{self, RefusalCode, SessionRequest, SessionResponse};
+
+/// How often to see whether a client still runs.
+const LOOK_EVERY: Duration = PING_EVERY;
+/// A client that was not heard for so long, though it was pinged, may not run.
+const SILENCE_MAX: Duration = PING_EVERY.saturating_mul(2);
 
 /// What is said to those whose peer stops.
 const STOPPING: &str = "this peer is stopping; everything that the session held is released";
@@ -27,16 +35,40 @@ pub(super) struct SessionStream {
     /// What is to be said before anything from the node: at most one.
     first: Option<Say>,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    manner: Manner,
+    look: Interval,
+    /// Whether nothing that it holds is renewed, because its client is silent.
+    mute: bool,
     _busy: Busy,
+}
+
+/// How a client wants its session to be treated, and where it is.
+pub(super) struct Manner {
+    pub(super) hold_if_cut: bool,
+    pub(super) heard: Heard,
 }
 
 impl SessionStream {
     pub(super) fn new(
-        requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened,
+        requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened, manner: Manner,
         stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
     ) -> Self {
-        let first = Some(Say::Opened(opened));
-        Self { requests, session: Some(session), first, stopped: Box::pin(stopped), _busy: busy }
+        let (first, stopped) = (Some(Say::Opened(opened)), Box::pin(stopped));
+        let mut look = interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (session, mute) = (Some(session), false);
+        Self { requests, session, first, stopped, manner, look, mute, _busy: busy }
+    }
+
+    /// Sees whether the client still runs. What a silent one holds is not renewed, also what it is granted meanwhile.
+    fn listen(&mut self, cx: &mut Context<'_>) {
+        while self.look.poll_tick(cx).is_ready() {
+            let silent = self.manner.heard.ago() > SILENCE_MAX;
+            if let Some(session) = self.session.as_ref().filter(|_| silent || self.mute) {
+                session.mute(silent);
+            }
+            self.mute = silent;
+        }
     }
 
     /// The next thing to say; `None`: the client has ended the session.
@@ -44,6 +76,7 @@ impl SessionStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
+        self.listen(cx);
         let Some(session) = &mut self.session else { return Poll::Ready(None) };
         // Answers that are there already go out together, before the next request is looked at.
         if let Some((call, reply)) = session.try_next() {
@@ -69,13 +102,30 @@ impl SessionStream {
     }
 }
 
+impl SessionStream {
+    /// The session is over, and the client has not said so.
+    fn cut(&mut self) {
+        if let Some(session) = self.session.take().filter(|_| self.manner.hold_if_cut) {
+            session.desert();
+        }
+    }
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
 impl Stream for SessionStream {
     type Item = Result<SessionResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let said = ready!(self.poll_say(cx));
-        if !matches!(said, Some(Ok(_))) {
-            self.session = None;
+        match said {
+            Some(Ok(_)) => {}
+            None => self.session = None,
+            Some(Err(_)) => self.cut(),
         }
         Poll::Ready(said.map(|said| said.map(|kind| SessionResponse { kind: Some(kind) })))
     }

@@ -41,6 +41,7 @@ impl Child {
         if getppid().is_none_or(|parent| parent.as_raw_pid() != self.parent) {
             return Ok(Verdict::Like(128 + 9));
         }
+        terminal::behave();
         if self.foreground {
             terminal::give_to(getpgrp());
         }

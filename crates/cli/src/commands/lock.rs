@@ -44,7 +44,7 @@ impl Lock {
         let mut signals = Signals::new(&ENDING)?;
         let label = format!("lock ({})", std::process::id());
         let held = async {
-            let client = self.peer.connect_or_start(&label, false).await?;
+            let client = self.peer.connect_or_start(&label).await?;
             self.wish.acquire(&client, &self.names).await
         };
         let held = tokio::select! {

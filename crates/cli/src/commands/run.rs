@@ -6,22 +6,30 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::Signal;
 
 use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
-use crate::outcome::{Failure, Verdict, after_help};
-use crate::process::group::{self, Group};
+use crate::outcome::{Failure, Verdict, after_help, complain};
+use crate::process::front::{self, Front};
+use crate::process::group;
 use crate::process::signals::{ENDING, Signals, exit_code};
-use crate::process::supervise::{End, SIGNALS, Supervisor};
+use crate::process::supervise::{End, Manner, SIGNALS, Supervisor};
 use crate::process::terminal;
+use crate::process::tree::{Process, Tree};
 use crate::reach::Peer;
 
 /// Runs a command while holding a lock, and never for longer
 ///
-/// Waits for the lock, runs the command, and gives the lock back. The command finds the name and the
-/// fencing token in SIGMALOCK_NAME and SIGMALOCK_TOKEN (several names: several tokens, with commas, in
-/// the order of SIGMALOCK_NAME); with --permits, which permit it has, counted from 0, in SIGMALOCK_SLOT. If the lock is lost, the command and all it started get SIGTERM and then
-/// SIGKILL, before anybody else can be let in. If `run` itself is killed, so is the command.
+/// Waits for the lock, runs the command, and gives the lock back. The command finds the name, the fencing
+/// token and who it is to the fence in SIGMALOCK_NAME, SIGMALOCK_TOKEN and SIGMALOCK_HOLDER (several names:
+/// several of each, with commas, in the order of SIGMALOCK_NAME); with --permits, which permit it has, counted
+/// from 0, in SIGMALOCK_SLOT.
+///
+/// If the lock is lost, the command and all it started, however it was started, get SIGTERM and then SIGKILL,
+/// before anybody else can be let in. If `run` itself is killed, so are they, and the lock is kept until they are
+/// gone; also those that belong to other users, which can only be waited for. What is left when the command has
+/// ended by itself is told.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
 /// peer is running, your own is started in the background.
@@ -36,8 +44,14 @@ pub(crate) struct Run {
     /// When the lock is lost: how long from SIGTERM to SIGKILL, at most a quarter of the lease
     #[arg(long, value_name = "D", default_value = "2s", value_parser = args::duration_or_zero)]
     kill_grace: Duration,
+    /// Keep the lock until everything has ended that the command started, also in the background
+    #[arg(long)]
+    linger: bool,
     #[command(flatten)]
     peer: Peer,
+    /// The process that this one is the guardian of
+    #[arg(long, hide = true)]
+    guards: Option<i32>,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<OsString>,
@@ -53,50 +67,97 @@ const EXAMPLES: &str = "  \
 
 impl Run {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        super::block_on(self.hold_and_run())
+        match self.guards {
+            None => super::block_on(self.stand_in_front()),
+            Some(front) => {
+                terminal::write_from_behind();
+                super::block_on(self.guard(front))
+            }
+        }
     }
 
-    async fn hold_and_run(&self) -> anyhow::Result<Verdict> {
-        let mut signals = Signals::new(&ENDING)?;
-        let program = Path::new(&self.command[0]);
-        let program = program.file_name().unwrap_or(program.as_os_str());
-        let label = format!("run {} ({})", program.display(), std::process::id());
+    /// What the user sees of it. The peer is started here, so that it is none of what the guardian holds on to.
+    async fn stand_in_front(&self) -> anyhow::Result<Verdict> {
+        self.peer.start_if_need_be().await?;
+        match front::stand_before_a_guardian().await? {
+            front::End::Ended(code) => Ok(Verdict::Like(code)),
+            front::End::Killed => {
+                Err(self.lost("because its guardian was killed, and the command was ended").into())
+            }
+        }
+    }
+
+    async fn guard(&self, front: i32) -> anyhow::Result<Verdict> {
+        let mut signals = Signals::new(&SIGNALS)?;
+        let Some(front) = Front::of(front)? else {
+            return Ok(Verdict::Like(exit_code(Signal::KILL)));
+        };
         let held = async {
-            let client = self.peer.connect_or_start(&label, true).await?;
+            let client = self.peer.connect_as(&self.label()).await?;
             self.wish.acquire(&client, &self.names).await.map(|held| (client, held))
         };
         let (client, held) = tokio::select! {
+            biased;
+            end = wait_no_longer(&front, &mut signals) => return Ok(Verdict::Like(exit_code(end))),
             held = held => held?,
-            signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         };
-        let all_signals = Signals::new(&SIGNALS)?;
-        if let Some(signal) = signals.pending() {
-            return Ok(Verdict::Like(exit_code(signal)));
-        }
-        let verdict = self.run_under(held, all_signals).await;
-        // Its socket, which the command has inherited, is the session.
+        let verdict = self.run_under(front, held, signals).await;
         drop(client);
         verdict
     }
 
-    async fn run_under(&self, held: Held, mut signals: Signals) -> anyhow::Result<Verdict> {
-        let has_terminal = terminal::is_ours();
+    /// What people see of the holder.
+    fn label(&self) -> String {
+        let program = Path::new(&self.command[0]);
+        let program = program.file_name().unwrap_or(program.as_os_str());
+        let front = self.guards.unwrap_or_default();
+        format!("run {} ({front})", program.display())
+    }
+
+    async fn run_under(
+        &self, front: Front, held: Held, mut signals: Signals,
+    ) -> anyhow::Result<Verdict> {
+        let has_terminal = front.has_terminal();
         let mut command: Command = group::command(&self.command, has_terminal)?;
         command.env("SIGMALOCK_NAME", self.names.joined());
         command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
         if !held.slots().is_empty() {
             command.env("SIGMALOCK_SLOT", joined(&held.slots()));
         }
-        let group = Group::spawn(&mut command)?;
-        let mut supervisor = Supervisor::new(group, held, self.kill_grace, has_terminal);
+        let tree = Tree::spawn(&mut command)?;
+        let manner = Manner { grace: self.kill_grace, linger: self.linger };
+        let mut supervisor = Supervisor::new(tree, front, has_terminal, held, manner);
         match supervisor.watch(&mut signals).await? {
-            End::Ended(code) => {
+            End::Ended(code, left) => {
                 if !supervisor.into_right().release().await {
                     return Err(self.lost("while the command ran").into());
                 }
+                if !left.is_empty() {
+                    let (names, left) = (self.names.joined(), listed(&left));
+                    complain(format_args!(
+                        "sigmalock: {names} was given back, and what the command left behind still runs: {left}; \
+                         --linger waits for it"
+                    ));
+                }
                 Ok(Verdict::Like(code))
             }
-            End::PutOut => Err(self.lost("and the command was ended").into()),
+            End::Orphaned => {
+                supervisor.into_right().release().await;
+                Ok(Verdict::Like(exit_code(Signal::KILL)))
+            }
+            End::PutOut(left) if left.is_empty() => {
+                // The next need not wait for the end of the lease.
+                supervisor.into_right().release().await;
+                Err(self.lost("and the command was ended").into())
+            }
+            End::PutOut(left) => {
+                let what = format!(
+                    "and what belongs to other users could not be ended: {}",
+                    listed(&left)
+                );
+                Err(self.lost(&what).into())
+            }
         }
     }
 
@@ -104,3 +165,28 @@ impl Run {
         Failure::lost(format!("{}: the lock was lost {what}", self.names.joined()))
     }
 }
+
+/// Until the user does not want to wait for the lock any more, or is gone; by which signal.
+async fn wait_no_longer(front: &Front, signals: &mut Signals) -> Signal {
+    loop {
+        tokio::select! {
+            () = front.gone() => return Signal::KILL,
+            signal = signals.next() => match signal {
+                Signal::TSTP => front.stop(),
+                signal if ENDING.contains(&signal) => return signal,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Processes as people want them: not too many.
+fn listed(processes: &[Process]) -> String {
+    let shown: Vec<String> = processes.iter().take(LISTED_MAX).map(Process::to_string).collect();
+    let more = processes.len().saturating_sub(LISTED_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    shown.join(", ") + &more
+}
+
+/// So many processes are named.
+const LISTED_MAX: usize = 5;

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process_group, test_kill_process_group, waitpid,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, test_kill_process_group,
+    waitpid,
 };
 
 /// A process group that this process started, and whose leader it waits for.
@@ -15,6 +16,7 @@ use rustix::process::{
 pub(crate) struct Group {
     leader: Pid,
     ended: Option<u8>,
+    killed: bool,
 }
 
 /// How the leader is.
@@ -45,7 +47,7 @@ impl Group {
         let child = command.spawn()?;
         let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("a process without a number"))?;
-        Ok(Self { leader, ended: None })
+        Ok(Self { leader, ended: None, killed: false })
     }
 
     /// Starts a command that neither reads nor prints here.
@@ -59,21 +61,35 @@ impl Group {
 
     /// How the leader is now. Says `Stopped` once per stop.
     pub(crate) fn look(&mut self) -> io::Result<State> {
-        if let Some(code) = self.ended {
-            return Ok(State::Ended(code));
+        if self.ended.is_none() {
+            let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+            if let Some((_, status)) = waitpid(Some(self.leader), options)? {
+                return Ok(self.note(status));
+            }
         }
-        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-        let Some((_, status)) = waitpid(Some(self.leader), options)? else {
-            return Ok(State::Running);
-        };
+        Ok(self.known())
+    }
+
+    /// How the leader is, as far as known.
+    pub(crate) fn known(&self) -> State {
+        self.ended.map_or(State::Running, State::Ended)
+    }
+
+    /// Whether it was a signal that ended the leader.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.killed
+    }
+
+    /// What was learned by waiting for the leader.
+    pub(crate) fn note(&mut self, status: WaitStatus) -> State {
         if status.stopped() {
-            return Ok(State::Stopped);
+            return State::Stopped;
         }
         let signal = status.terminating_signal().map(|signal| 128 + signal);
+        self.killed = signal.is_some();
         let code = status.exit_status().or(signal).unwrap_or(1);
-        let code = u8::try_from(code).unwrap_or(1);
-        self.ended = Some(code);
-        Ok(State::Ended(code))
+        self.ended = Some(u8::try_from(code).unwrap_or(1));
+        self.known()
     }
 
     /// Whether the leader has been waited for and nobody else of the group is left.

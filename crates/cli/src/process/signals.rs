@@ -33,11 +33,6 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// One that has come already.
-    pub(crate) fn pending(&mut self) -> Option<Signal> {
-        self.0.try_recv().ok()
-    }
-
     pub(crate) async fn next(&mut self) -> Signal {
         match self.0.recv().await {
             Some(signal) => signal,

@@ -1,7 +1,7 @@
 //! A command that runs under a lock, and never for longer than the lock is held.
 //!
 //! ```text
-//!   lost, or the deadline is near ──► SIGTERM to the whole group
+//!   lost, or the deadline is near ──► SIGTERM to all
 //!                                      │ grace
 //!                                      ▼
 //!                                     SIGKILL ── reserve ── deadline: others may enter
@@ -11,13 +11,14 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use rustix::process::Signal;
 use sigmalock_node::clock;
 use tokio::time::sleep;
 
-use super::group::{Group, State};
+use super::front::Front;
+use super::group::State;
 use super::signals::Signals;
-use super::terminal;
+use super::tree::{Process, Tree};
 
 /// The right under which a command runs.
 pub(crate) trait Right {
@@ -36,9 +37,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often to see whether a group that was asked to end has ended.
 const ENDED_EVERY: Duration = Duration::from_millis(5);
 
-/// After a stop, what the peer said meanwhile takes a moment to be read.
-const CATCH_UP: Duration = Duration::from_millis(50);
-
 /// What is passed on to the command; and those that tell how it is.
 pub(crate) const SIGNALS: [Signal; 9] = [
     Signal::INT,
@@ -53,21 +51,33 @@ pub(crate) const SIGNALS: [Signal; 9] = [
 ];
 
 /// How a supervised command came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself, or by a signal passed on, with this exit code.
-    Ended(u8),
-    /// It was put out because the lock was lost.
-    PutOut,
+    /// By itself, or by a signal passed on, with this exit code; and whom it left behind.
+    Ended(u8, Vec<Process>),
+    /// It was put out because the lock was lost. Those who are left belong to other users.
+    PutOut(Vec<Process>),
+    /// It was put out because the front is gone, and nobody is left.
+    Orphaned,
+}
+
+/// How to deal with a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// How long from SIGTERM to SIGKILL, at most.
+    pub(crate) grace: Duration,
+    /// Whether to wait for all that it leaves behind.
+    pub(crate) linger: bool,
 }
 
 /// A command under a lock.
 pub(crate) struct Supervisor<R> {
-    group: Group,
-    right: R,
-    grace_max: Duration,
-    /// Whether the terminal was ours to give.
+    tree: Tree,
+    front: Front,
+    /// Whether the terminal was the front's to give.
     has_terminal: bool,
+    right: R,
+    manner: Manner,
     /// The latest deadline heard of. It outlives the right: until then nobody else is let in.
     deadline_us: u64,
     /// How long the right was to last when that was heard. At first it may be short, until the hosts
@@ -76,15 +86,17 @@ pub(crate) struct Supervisor<R> {
 }
 
 impl<R: Right> Supervisor<R> {
-    pub(crate) fn new(group: Group, right: R, grace: Duration, has_terminal: bool) -> Self {
+    pub(crate) fn new(
+        tree: Tree, front: Front, has_terminal: bool, right: R, manner: Manner,
+    ) -> Self {
         let (deadline_us, lease) = (0, Duration::ZERO);
-        Self { group, right, grace_max: grace, has_terminal, deadline_us, lease }
+        Self { tree, front, has_terminal, right, manner, deadline_us, lease }
     }
 
     /// How long the command has between SIGTERM and SIGKILL. A part of the lease: that a renewal is
     /// due must not look like the end.
     fn grace(&self) -> Duration {
-        self.grace_max.min(self.lease / 4)
+        self.manner.grace.min(self.lease / 4)
     }
 
     /// How long the dead have to be dead before the deadline.
@@ -99,35 +111,65 @@ impl<R: Right> Supervisor<R> {
 
     /// Until the command has ended, or had to be put out.
     pub(crate) async fn watch(&mut self, signals: &mut Signals) -> io::Result<End> {
-        let end = self.watch_group(signals).await;
-        if self.has_terminal && terminal::belongs_to(self.group.id()) {
-            terminal::give_to(getpgrp());
+        let end = self.watch_tree(signals).await;
+        if self.has_terminal {
+            self.front.take_terminal(self.tree.group());
         }
         end
     }
 
-    async fn watch_group(&mut self, signals: &mut Signals) -> io::Result<End> {
+    async fn watch_tree(&mut self, signals: &mut Signals) -> io::Result<End> {
         loop {
             let spare = self.spare();
             if spare.is_zero() {
-                return self.put_out().await;
+                return self.put_out().await.map(End::PutOut);
             }
             tokio::select! {
                 biased;
-                () = self.right.lost() => return self.put_out().await,
-                signal = signals.next() => {
-                    if signal != Signal::CHILD {
-                        self.group.signal(signal);
-                    }
-                }
+                () = self.right.lost() => return self.put_out().await.map(End::PutOut),
+                () = self.front.gone() => return self.end_orphan().await,
+                signal = signals.next() => match signal {
+                    Signal::CHILD => {}
+                    Signal::CONT => self.go_on(),
+                    signal => self.tree.signal(signal),
+                },
                 () = sleep(spare.min(LOOK_EVERY)) => {}
             }
-            match self.group.look()? {
-                State::Ended(code) => return Ok(End::Ended(code)),
-                State::Stopped if self.has_terminal => self.stop_too().await,
+            match self.tree.look()? {
+                State::Ended(code) => {
+                    let left = self.tree.left()?;
+                    if left.is_empty() || !self.manner.linger {
+                        return Ok(End::Ended(code, left));
+                    }
+                }
+                // The shell wants to see the front stop as well.
+                State::Stopped if self.has_terminal => {
+                    self.front.take_terminal(self.tree.group());
+                    self.front.stop();
+                }
                 State::Stopped | State::Running => {}
             }
         }
+    }
+
+    /// The user has the command go on. If the lock is lost by then, it will be put out.
+    fn go_on(&mut self) {
+        if self.has_terminal {
+            self.front.give_terminal(self.tree.group());
+        }
+        self.tree.signal(Signal::CONT);
+    }
+
+    /// Nobody waits for the command any more. It is ended, and the lock is kept until all of it has.
+    async fn end_orphan(&mut self) -> io::Result<End> {
+        while !self.put_out().await?.is_empty() {
+            tokio::select! {
+                biased;
+                () = self.right.lost() => return self.put_out().await.map(End::PutOut),
+                () = sleep(LOOK_EVERY) => {}
+            }
+        }
+        Ok(End::Orphaned)
     }
 
     /// How long until the command has to be told to end, if nothing extends the right.
@@ -141,38 +183,20 @@ impl<R: Right> Supervisor<R> {
         remaining.saturating_sub(self.grace() + self.reserve())
     }
 
-    /// The user stopped the command: the shell wants to see this process stop as well. When it goes on,
-    /// the command does, if the lock is still held.
-    async fn stop_too(&mut self) {
-        if terminal::belongs_to(self.group.id()) {
-            terminal::give_to(getpgrp());
-        }
-        // Fails for no process of our own.
-        let _ = kill_process(getpid(), Signal::STOP);
-        sleep(CATCH_UP).await;
-        if !self.spare().is_zero() {
-            if terminal::belongs_to(getpgrp()) {
-                terminal::give_to(self.group.id());
-            }
-            self.group.signal(Signal::CONT);
-        }
-    }
-
-    /// Nobody of the group is left when this ends, and the deadline has not come, unless this process
-    /// slept.
-    async fn put_out(&mut self) -> io::Result<End> {
+    /// When this ends, nobody is left but those who belong to other users, and the deadline has not come, unless this
+    /// process slept.
+    async fn put_out(&mut self) -> io::Result<Vec<Process>> {
         let latest_us = self.deadline_us.saturating_sub(micros(self.reserve()));
         let until_us = latest_us.min(now_us() + micros(self.grace()));
         if now_us() < until_us {
-            self.group.signal(Signal::TERM);
+            self.tree.signal_all(Signal::TERM);
             // A stopped process would notice only when it goes on.
-            self.group.signal(Signal::CONT);
+            self.tree.signal_all(Signal::CONT);
         }
-        while now_us() < until_us && !self.group.is_gone()? {
+        while now_us() < until_us && !self.tree.left()?.is_empty() {
             sleep(ENDED_EVERY).await;
         }
-        self.group.kill()?;
-        Ok(End::PutOut)
+        self.tree.kill().await
     }
 }
 

@@ -1,18 +1,10 @@
 //! Who has the terminal. A command in a process group of its own could not read from it otherwise.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::stdin;
 
-use nix::sys::signal::{SigSet, Signal};
-use rustix::process::{Pid, getpgrp};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use rustix::process::Pid;
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
-
-/// Whether this process may give the terminal away: it is ours now, and nobody whom we write to, such as a
-/// pager, needs it as well.
-pub(crate) fn is_ours() -> bool {
-    stdin().is_terminal()
-        && stdout().is_terminal()
-        && tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
-}
 
 /// Whether that group has the terminal.
 pub(crate) fn belongs_to(group: Pid) -> bool {
@@ -22,12 +14,26 @@ pub(crate) fn belongs_to(group: Pid) -> bool {
 /// Gives the terminal to a process group. From the background that would stop this process, unless the
 /// signal that does so is blocked.
 pub(crate) fn give_to(group: Pid) {
-    let mut ttou = SigSet::empty();
-    ttou.add(Signal::SIGTTOU);
-    let blocked = ttou.thread_block();
+    let blocked = ttou().thread_swap_mask(SigmaskHow::SIG_BLOCK);
     // Without a terminal to give there is nothing to be done about it.
     let _ = tcsetpgrp(stdin(), group);
-    if blocked.is_ok() {
-        let _ = ttou.thread_unblock();
+    if let Ok(before) = blocked {
+        let _ = before.thread_set_mask();
     }
+}
+
+/// Lets this process, and those it starts, write to a terminal that belongs to others, whatever the terminal is told.
+pub(crate) fn write_from_behind() {
+    let _ = ttou().thread_block();
+}
+
+/// The opposite.
+pub(crate) fn behave() {
+    let _ = ttou().thread_unblock();
+}
+
+fn ttou() -> SigSet {
+    let mut ttou = SigSet::empty();
+    ttou.add(Signal::SIGTTOU);
+    ttou
 }

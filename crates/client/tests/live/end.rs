@@ -1,6 +1,5 @@
 //! How sessions end, and what is left of them: nothing.
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sigmalock::{AcquireError, Client, ConnectError, ConnectOptions, ReleaseError};
@@ -131,38 +130,40 @@ async fn nobody_there_is_said_plainly() {
     assert!(matches!(answer, Err(ConnectError::BadAddress { .. })), "{answer:?}");
 }
 
-/// The child has the socket, so the session outlives the client without a word from it; then it does not.
+/// A process that dies may have left somebody inside; if it said so, the lock ends with its lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_that_inherits_the_connection_keeps_the_session_until_it_ends() {
+async fn a_connection_that_is_cut_gives_everything_back_or_holds_it_until_the_lease_ends() {
     let peer = Peer::start().await;
-    for inheritable in [false, true] {
+    let ttl = Duration::from_secs(2);
+    for hold in [false, true] {
         let address = peer.unix();
-        let (runtime, mut child) = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::task::spawn_blocking(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
-            let client = runtime.block_on(async move {
-                let options = ConnectOptions::new().inheritable(inheritable);
+            runtime.block_on(async move {
+                let options = ConnectOptions::new().hold_if_cut(hold);
                 let client = options.connect(&address).await.unwrap();
-                let guard = client.lock("/a").acquire().await.unwrap();
+                let guard = client.lock("/a").ttl(ttl).acquire().await.unwrap();
                 // Forgotten, as by a killed process: it says nothing when it ends.
-                std::mem::forget(guard);
-                client
+                std::mem::forget((guard, client));
             });
-            assert!(client.session_fd().is_some());
-            let child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-            std::mem::forget(client);
-            (runtime, child)
+            runtime
         })
         .await
         .unwrap();
         let next = peer.client().await;
+        let cut = Instant::now();
         runtime.shutdown_background();
-        let answer = next.lock("/a").wait(Duration::from_millis(500)).acquire().await;
-        assert_eq!(answer.is_ok(), !inheritable, "{answer:?}");
-        drop(answer);
-        let killed = Instant::now();
-        child.kill().unwrap();
-        child.wait().unwrap();
         drop(next.lock("/a").wait(SOON).acquire().await.unwrap());
-        assert!(killed.elapsed() < FAIL_OVER, "{:?}", killed.elapsed());
+        let waited = cut.elapsed();
+        assert!(if hold { waited > ttl / 2 } else { waited < FAIL_OVER }, "{hold}: {waited:?}");
+        assert!(waited < ttl + FAIL_OVER, "{waited:?}");
+        // Who ends the session in order gives everything back.
+        let options = ConnectOptions::new().hold_if_cut(hold);
+        let client = options.connect(&peer.unix()).await.unwrap();
+        let guard = client.lock("/a").ttl(ttl).acquire().await.unwrap();
+        let begin = Instant::now();
+        drop((guard, client));
+        drop(next.lock("/a").wait(SOON).acquire().await.unwrap());
+        assert!(begin.elapsed() < FAIL_OVER, "{:?}", begin.elapsed());
     }
 }

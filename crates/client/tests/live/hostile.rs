@@ -22,7 +22,7 @@ async fn raw(peer: &Peer) -> LocksClient<Channel> {
 }
 
 fn open(api_version: u32) -> SessionRequest {
-    let open = v1::Open { label: "raw".into(), api_version, client_version: "0".into() };
+    let open = v1::Open { label: "raw".into(), api_version, ..v1::Open::default() };
     SessionRequest { kind: Some(Ask::Open(open)) }
 }
 

@@ -156,14 +156,31 @@ impl Calls {
         Verdict::Ask(id, end_request(target, call.stage))
     }
 
-    /// A session is over: what to ask so that nothing of it is left.
-    pub(crate) fn close(&mut self, session: u64) -> Vec<(CallId, LockRequest)> {
+    /// What to ask so that nothing that a session holds is renewed, or all of it again.
+    pub(crate) fn mute(&mut self, session: u64, mute: bool) -> Vec<(CallId, LockRequest)> {
+        let calls =
+            self.sessions.get(&session).into_iter().flat_map(|member| member.calls.values());
+        let inside = |id: &&CallId| {
+            self.calls.get(id).is_some_and(|call| matches!(call.stage, Stage::Inside(_)))
+        };
+        let held: Vec<CallId> = calls.filter(inside).copied().collect();
+        let renew = |held| (self.next_call(), LockRequest::Renew { held, on: !mute });
+        held.into_iter().map(renew).collect()
+    }
+
+    /// A session is over: what to ask so that nothing of it is left; or that what it holds ends with its lease.
+    pub(crate) fn close(&mut self, session: u64, keep: bool) -> Vec<(CallId, LockRequest)> {
         let Some(member) = self.sessions.remove(&session) else { return Vec::new() };
         let mut wishes = Vec::new();
         for id in member.calls.into_values() {
             let Some(call) = self.forget(id) else { continue };
             if call.stage != Stage::LookingUp && call.ended_by.is_none() {
-                wishes.push((self.next_call(), end_request(id, call.stage)));
+                let request = match call.stage {
+                    Stage::Inside(_) if keep => LockRequest::Renew { held: id, on: false },
+                    Stage::Lost if keep => continue,
+                    stage => end_request(id, stage),
+                };
+                wishes.push((self.next_call(), request));
             }
         }
         wishes

@@ -16,7 +16,7 @@ impl<P: Driven> Driver<P> {
         }
         self.leaving_since = Some(self.now);
         for session in self.calls.sessions() {
-            self.close(session);
+            self.close(session, false);
         }
         self.announce_leaving();
         self.around.placement.leave();

@@ -330,7 +330,7 @@ impl<P: Driven> Driver<P> {
             self.with_world(Output::flush);
         }
         for session in std::mem::take(&mut self.overfull) {
-            self.close(session);
+            self.close(session, false);
         }
     }
 
@@ -427,7 +427,11 @@ impl<P: Driven> Driver<P> {
                 let verdict = self.calls.cancel(session, call);
                 self.carry_out(verdict);
             }
-            Local::Close { session } => self.close(session),
+            Local::Mute { session, mute } => {
+                let wishes = self.calls.mute(session, mute);
+                self.ask_all(wishes);
+            }
+            Local::Close { session, keep } => self.close(session, keep),
             Local::Leave => self.leave(),
             operator => self.on_operator(operator),
         }
@@ -448,8 +452,13 @@ impl<P: Driven> Driver<P> {
         }
     }
 
-    fn close(&mut self, session: u64) {
-        for (id, request) in self.calls.close(session) {
+    fn close(&mut self, session: u64, keep: bool) {
+        let wishes = self.calls.close(session, keep);
+        self.ask_all(wishes);
+    }
+
+    fn ask_all(&mut self, wishes: Vec<(CallId, LockRequest)>) {
+        for (id, request) in wishes {
             self.feed(Input::Request { id, request });
             self.hear_self();
         }

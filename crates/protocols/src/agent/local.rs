@@ -52,6 +52,8 @@ pub(super) struct Inside {
     pub(super) since: LocalTime,
     /// It was told to leave, and may still be on its way out.
     pub(super) lost: bool,
+    /// Its right is not renewed.
+    pub(super) paused: bool,
 }
 
 /// A user that waits.

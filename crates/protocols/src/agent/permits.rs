@@ -224,6 +224,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         }
     }
 
+    /// The agent's call for the slot that a user has.
+    pub(super) fn slot_of(&self, user: CallId) -> Option<CallId> {
+        Some(self.permits.get(&user)?.inside?.call)
+    }
+
     /// A user with a permit is out.
     pub(super) fn on_release_permit(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
         let Some(inside) = self.permits.get(&held).and_then(|permit| permit.inside) else {

@@ -70,7 +70,8 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             return self.advance(cx, name);
         };
         let Grant { token, deadline, .. } = grant;
-        local.inside = Some(Inside { call: first.call, grant, since: cx.now(), lost: false });
+        let (call, since) = (first.call, cx.now());
+        local.inside = Some(Inside { call, grant, since, lost: false, paused: false });
         cx.cancel_timer(Timer::Call(first.call));
         cx.reply(first.call, LockReply::Granted { token, deadline, slot: None });
         self.tell_places(cx, name, 0);

@@ -14,6 +14,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         match request {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_release(cx, id, held),
+            LockRequest::Renew { held, on } => self.on_renew(cx, id, held, on),
             LockRequest::Cancel { call } => {
                 let gone = LockReply::Cancelled;
                 if !self.calls.contains_key(&call) && !self.permits.contains_key(&call) {
@@ -83,11 +84,33 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             cx.reply(held, LockReply::Lost);
         }
         cx.reply(id, if late { UNKNOWN } else { LockReply::Released });
+        if inside.paused {
+            self.call(cx, LockRequest::Renew { held: inside.grant.call, on: true });
+        }
         if !inside.lost && self.may_hand_over(cx, &name, inside.grant) {
             return self.hand_over(cx, &name, inside.grant);
         }
         self.give_back(cx, inside.grant.call);
         self.advance(cx, &name);
+    }
+
+    /// The right of a user is not renewed any more, or is again.
+    fn on_renew(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId, on: bool) {
+        let permit = self.slot_of(held);
+        let local = self.calls.get(&held).and_then(|name| self.locks.get_mut(name));
+        let inside = local.and_then(|local| local.inside.as_mut());
+        if let Some(inside) = inside.filter(|inside| inside.call == held) {
+            inside.paused = !on;
+            let held = inside.grant.call;
+            self.call(cx, LockRequest::Renew { held, on });
+        } else if let Some(held) = permit {
+            self.call(cx, LockRequest::Renew { held, on });
+        } else if self.calls.contains_key(&held) || self.permits.contains_key(&held) {
+            return cx.reply(id, UNKNOWN);
+        } else {
+            return self.pass_call(cx, id, LockRequest::Renew { held: passed(held), on });
+        }
+        cx.reply(id, LockReply::Released);
     }
 
     /// Whether the next in the queue may be let in under this grant.

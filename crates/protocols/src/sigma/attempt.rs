@@ -481,6 +481,13 @@ impl Attempt {
         }
     }
 
+    /// See [`Guard::renew`].
+    pub(super) fn renew(&mut self, now: LocalTime, on: bool) {
+        if let Phase::Inside(guard) = &mut self.phase {
+            guard.renew(now, on);
+        }
+    }
+
     pub(super) fn call(&self) -> CallId {
         self.ticket.request.call
     }

@@ -104,6 +104,15 @@ impl Client {
                 };
                 cx.reply(id, reply);
             }
+            LockRequest::Renew { held, on } => {
+                let inside = self.attempts.get_mut(&held).filter(|a| a.guard().is_some());
+                let Some(attempt) = inside else {
+                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+                };
+                attempt.renew(cx.now(), on);
+                self.watch(cx, held);
+                cx.reply(id, LockReply::Released);
+            }
             LockRequest::Cancel { call } => {
                 let waiting = self.attempts.get(&call).is_some_and(|a| a.guard().is_none());
                 if waiting {
@@ -271,7 +280,7 @@ impl Client {
         for attempt in self.attempts.values_mut() {
             let Some(guard) = attempt.guard().filter(|guard| !guard.lost) else { continue };
             let slack = guard.deadline.since(now) / 6;
-            if guard.renew_at <= now + slack {
+            if guard.renew_at() <= now + slack {
                 for (host, claim) in attempt.claims(now) {
                     by_host.entry(host).or_default().push(claim);
                 }
@@ -299,7 +308,7 @@ impl Client {
         let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
         self.look_from = self.look_from.min(guard.ends_at());
         let blind = self.config.breaks(Mutant::IgnoresDeadline);
-        let wake_at = if blind { guard.renew_at } else { guard.renew_at.min(guard.ends_at()) };
+        let wake_at = if blind { guard.renew_at() } else { guard.renew_at().min(guard.ends_at()) };
         if self.renewal.must_set(wake_at) {
             cx.set_timer(Timer::Renewal, wake_at);
         }

@@ -20,7 +20,10 @@ pub(super) struct Guard {
     pub(super) since: LocalTime,
     /// The user has been told to stop, and nothing can change that.
     pub(super) lost: bool,
-    pub(super) renew_at: LocalTime,
+    /// When to renew the right, if that is to be done.
+    next: LocalTime,
+    /// Nobody knows whether the user still runs: its right is not renewed.
+    paused: bool,
 }
 
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
@@ -32,10 +35,11 @@ impl Guard {
     ) -> Option<Self> {
         let (call, ttl) = (attempt.call(), attempt.ttl);
         let now = cx.now();
-        let renew_at = now + deadline.since(now) / 3;
+        let next = now + deadline.since(now) / 3;
         let lead = (ttl / 50).min(config.claim_window / 8);
-        let guard = Self { call, ttl, lead, token, deadline, since: now, lost: false, renew_at };
-        if guard.lost_at() <= renew_at {
+        let (lost, paused) = (false, false);
+        let guard = Self { call, ttl, lead, token, deadline, since: now, lost, next, paused };
+        if guard.lost_at() <= next {
             return None;
         }
         let first = Some(config.block_start(token));
@@ -57,6 +61,11 @@ impl Guard {
         if self.lost { self.deadline } else { self.lost_at() }
     }
 
+    /// When to renew the right.
+    pub(super) fn renew_at(&self) -> LocalTime {
+        if self.lost || self.paused { LocalTime::NEVER } else { self.next }
+    }
+
     /// The time is up, or nearly: tells the user to stop, once. True at the deadline itself, when the
     /// votes are to be given back; until then the user may still be on its way out.
     pub(super) fn lose(&mut self, cx: Cx<'_, '_>) -> bool {
@@ -71,7 +80,6 @@ impl Guard {
     pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
         if !self.lost {
             self.lost = true;
-            self.renew_at = LocalTime::NEVER;
             cx.reply(self.call, LockReply::Lost);
         }
     }
@@ -82,14 +90,21 @@ impl Guard {
             let pause = (deadline.since(cx.now()) / 3).min(self.ttl / 3);
             let jitter = Span::from_micros(cx.random() % (pause.as_micros() / 8).max(1));
             self.deadline = deadline;
-            self.renew_at = cx.now() + (pause - jitter);
+            self.next = cx.now() + (pause - jitter);
             cx.reply(self.call, LockReply::Extended { deadline });
+        }
+    }
+
+    /// From now on the right is renewed, or it is not.
+    pub(super) fn renew(&mut self, now: LocalTime, on: bool) {
+        if self.paused == on {
+            (self.paused, self.next) = (!on, now);
         }
     }
 
     /// A renewal is under way; the next is tried sooner, should it not get through.
     pub(super) fn renewing(&mut self, now: LocalTime, round_trip: Span) {
         let pause = (self.deadline.since(now) / 3).max(round_trip / 2);
-        self.renew_at = now + pause.max(Span::from_millis(1));
+        self.next = now + pause.max(Span::from_millis(1));
     }
 }

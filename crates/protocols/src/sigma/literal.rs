@@ -160,7 +160,10 @@ impl Literal {
             LockRequest::Acquire(wish) => return self.request(cx, id, wish),
             LockRequest::Release { held } => (held, true, LockReply::Released),
             LockRequest::Cancel { call } => (call, false, LockReply::Cancelled),
-            LockRequest::Evict { .. } | LockRequest::Forget { .. } | LockRequest::Disown => {
+            LockRequest::Renew { .. }
+            | LockRequest::Evict { .. }
+            | LockRequest::Forget { .. }
+            | LockRequest::Disown => {
                 return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
         };

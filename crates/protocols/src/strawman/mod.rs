@@ -311,7 +311,10 @@ impl Strawman {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_leave(cx, id, held),
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
-            LockRequest::Evict { .. } | LockRequest::Forget { .. } | LockRequest::Disown => {
+            LockRequest::Renew { .. }
+            | LockRequest::Evict { .. }
+            | LockRequest::Forget { .. }
+            | LockRequest::Disown => {
                 cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
         }

@@ -197,6 +197,47 @@ fn a_lock_goes_from_user_to_user_without_a_message_and_with_the_next_token() {
 }
 
 #[test]
+fn the_right_of_a_user_that_does_not_answer_ends_at_its_deadline_and_not_before() {
+    for mode in [Mode::Exclusive, Mode::Shared, Mode::Permit { of: 1 }] {
+        let mut town = Town::new(2, 3, 99);
+        assert!(entry(&town.ask_as(1, 1, mode, FOREVER)).is_some());
+        let next = if mode == Mode::Shared { Mode::Exclusive } else { mode };
+        let renew = |on| LockRequest::Renew { held: CallId(1), on };
+        assert_eq!(town.request(1, 20, renew(false)), [(20, LockReply::Released)], "{mode:?}");
+        // It answers again in time, and keeps it for as long as it likes.
+        town.pass(TTL / 2);
+        assert_eq!(town.request(1, 21, renew(true)), [(21, LockReply::Released)]);
+        let told = town.pass(TTL * 3);
+        assert!(told.iter().all(|(_, reply)| matches!(reply, LockReply::Extended { .. })));
+        assert!(entry(&town.ask_as(0, 2, next, TRY)).is_none());
+        // It does not, and somebody else wants in.
+        town.request(1, 22, renew(false));
+        town.ask_as(0, 3, next, FOREVER);
+        let told = town.pass(TTL / 2);
+        assert!(entry(&told).is_none(), "{mode:?}: {told:?}");
+        let told = town.pass(TTL);
+        assert!(told.contains(&(1, LockReply::Lost)), "{mode:?}: {told:?}");
+        assert_eq!(entry(&told).map(|(call, _)| call), Some(3), "{mode:?}");
+        assert_eq!(
+            town.request(1, 23, LockRequest::Renew { held: CallId(9), on: true }),
+            [(23, UNKNOWN)]
+        );
+    }
+}
+
+#[test]
+fn whoever_takes_over_from_a_user_that_did_not_answer_is_renewed() {
+    let mut town = Town::new(2, 3, 99);
+    town.ask(1, 1, FOREVER);
+    town.ask(1, 2, FOREVER);
+    town.request(1, 20, LockRequest::Renew { held: CallId(1), on: false });
+    assert_eq!(entry(&town.leave(1, 1)).map(|(call, _)| call), Some(2));
+    let told = town.pass(TTL * 3);
+    assert!(told.iter().all(|(_, reply)| matches!(reply, LockReply::Extended { .. })), "{told:?}");
+    assert_eq!(town.leave(1, 2)[0], (1_002, LockReply::Released));
+}
+
+#[test]
 fn after_a_block_of_tokens_whoever_waits_at_another_peer_comes_first() {
     let mut town = Town::new(3, 2, 99);
     town.ask(1, 1, FOREVER);
@@ -344,6 +385,8 @@ enum Deed {
     /// Any call made so far leaves, whether or not it is inside, or no longer wants to.
     Leave(usize),
     Cancel(usize),
+    /// Any call made so far does not answer, or does again.
+    Renew(usize, bool),
     Evict,
     Pass(Span),
     /// Time passes, but no timer fires.
@@ -361,6 +404,7 @@ fn deed() -> impl Strategy<Value = Deed> {
             .prop_map(|(ttl_s, patience)| Deed::Ask { ttl_s, patience }),
         8 => any::<usize>().prop_map(Deed::Leave),
         2 => any::<usize>().prop_map(Deed::Cancel),
+        2 => (any::<usize>(), any::<bool>()).prop_map(|(call, on)| Deed::Renew(call, on)),
         1 => Just(Deed::Evict),
         3 => (0u64..4_000).prop_map(|ms| Deed::Pass(Span::from_millis(ms))),
         1 => (0u64..15_000).prop_map(|ms| Deed::Sleep(Span::from_millis(ms))),
@@ -443,6 +487,10 @@ proptest! {
                 Deed::Cancel(place) => {
                     let Some((peer, call)) = any(place) else { continue };
                     town.request(peer, id, LockRequest::Cancel { call: CallId(call) })
+                }
+                Deed::Renew(place, on) => {
+                    let Some((peer, held)) = any(place) else { continue };
+                    town.request(peer, id, LockRequest::Renew { held: CallId(held), on })
                 }
                 Deed::Evict => town.request(peer, id, LockRequest::Evict { name: name() }),
                 Deed::Pass(span) => town.pass(span),

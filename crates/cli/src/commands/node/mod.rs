@@ -1,6 +1,7 @@
 //! `node`: a peer. `founding` is how its swarm begins, `voice` what it says while it runs.
 
 mod founding;
+mod launch;
 mod voice;
 
 use std::io::{self, IsTerminal};
@@ -103,6 +104,9 @@ pub(crate) struct Node {
     /// Be the peer that `run` starts when there is none: no TCP, and gone when idle
     #[arg(long)]
     user: bool,
+    /// Run on when this process has ended, which it does when the peer serves
+    #[arg(long, hide = true, requires = "user")]
+    detach: bool,
     /// End after so long without a session [default: never; with --user 5m]
     #[arg(long, value_name = "D", value_parser = args::duration)]
     idle_exit: Option<Duration>,
@@ -188,6 +192,9 @@ fn multiaddress(text: &str) -> Result<String, String> {
 
 impl Node {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        if self.detach {
+            return launch::launch(&self.socket()?);
+        }
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
         self.begin_to_log();
@@ -300,15 +307,17 @@ impl Node {
         Ok(PathBuf::from(home).join(".local/state/sigmalock"))
     }
 
+    fn socket(&self) -> anyhow::Result<PathBuf> {
+        if let Some(path) = &self.socket {
+            return Ok(path.clone());
+        }
+        place::runtime_dir().map_err(|why| Failure::no_peer(why.to_string()))?;
+        Ok(place::socket()?)
+    }
+
     /// Serves the socket, and TCP: where it was asked for, else at the usual place unless somebody has it.
     async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
-        let unix = match &self.socket {
-            Some(path) => path.clone(),
-            None => {
-                place::runtime_dir().map_err(|why| Failure::no_peer(why.to_string()))?;
-                place::socket()?
-            }
-        };
+        let unix = self.socket()?;
         let config =
             |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
         match self.api {

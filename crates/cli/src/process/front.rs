@@ -1,0 +1,135 @@
+//! `run` is two processes, so that killing one of them, or stopping it, does not leave a command without its lock.
+//!
+//! ```text
+//!   shell ──► front ───────────► guardian ───────────► command
+//!             signals, terminal,  the session with the
+//!             exit code           peer, and the clock
+//! ```
+//!
+//! If the front is killed, the guardian ends the command, and only then gives the lock back. If the guardian is killed,
+//! the front ends the command, and the lock stays until its lease ends. Stopping the front stops nothing else.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, stdin, stdout};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{
+    Pid, Signal, getpgid, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+use tokio::sync::watch;
+
+use super::group::State;
+use super::signals::Signals;
+use super::supervise::SIGNALS;
+use super::terminal;
+use super::tree::Tree;
+
+/// The flag that makes a `run` the guardian of another.
+pub(crate) const FLAG: &str = "--guards";
+
+/// What the system tells a guardian when its front has ended. Nobody else says that.
+const FRONT_ENDED: Signal = Signal::URG;
+
+/// The process that the user sees, as its guardian knows it.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pid: Pid,
+    /// Its process group, to which the terminal belongs when the command does not have it.
+    group: Pid,
+    ended: watch::Receiver<bool>,
+}
+
+impl Front {
+    /// The parent of this process, if that is still the one that started it.
+    pub(crate) fn of(pid: i32) -> io::Result<Option<Self>> {
+        let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
+        let mut signals = Signals::new(&[FRONT_ENDED])?;
+        let (tell, ended) = watch::channel(false);
+        tokio::spawn(async move {
+            // Anybody may say that the front is gone; then the parent is another one.
+            while getppid() == Some(pid) {
+                signals.next().await;
+            }
+            tell.send_replace(true);
+        });
+        set_parent_process_death_signal(Some(FRONT_ENDED))?;
+        let (Ok(group), true) = (getpgid(Some(pid)), getppid() == Some(pid)) else {
+            return Ok(None);
+        };
+        Ok(Some(Self { pid, group, ended }))
+    }
+
+    /// Ends when the front has.
+    pub(crate) async fn gone(&self) {
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+
+    /// The user wants the shell back.
+    pub(crate) fn stop(&self) {
+        let _ = kill_process(self.pid, Signal::STOP);
+    }
+
+    /// Whether the terminal is the front's to give, and nobody whom the command writes to, such as a pager, needs it as
+    /// well.
+    pub(crate) fn has_terminal(&self) -> bool {
+        stdin().is_terminal() && stdout().is_terminal() && terminal::belongs_to(self.group)
+    }
+
+    /// Takes the terminal back from that group.
+    pub(crate) fn take_terminal(&self, from: Pid) {
+        if terminal::belongs_to(from) {
+            terminal::give_to(self.group);
+        }
+    }
+
+    /// Gives the terminal to that group, if the front has it.
+    pub(crate) fn give_terminal(&self, to: Pid) {
+        if terminal::belongs_to(self.group) {
+            terminal::give_to(to);
+        }
+    }
+}
+
+/// How a guardian came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself, with this exit code.
+    Ended(u8),
+    /// It was killed; everything that it had started has been.
+    Killed,
+}
+
+/// Has this very command line carried out by a guardian, and is to the outside what that does.
+pub(crate) async fn stand_before_a_guardian() -> io::Result<End> {
+    let mut signals = Signals::new(&SIGNALS)?;
+    let mut guardian = Tree::spawn(&mut command()?)?;
+    let id = guardian.group();
+    loop {
+        match guardian.look()? {
+            State::Ended(_) if guardian.was_killed() => {
+                guardian.kill().await?;
+                return Ok(End::Killed);
+            }
+            State::Ended(code) => return Ok(End::Ended(code)),
+            // It has a clock to look at.
+            State::Stopped => drop(kill_process(id, Signal::CONT)),
+            State::Running => {}
+        }
+        match signals.next().await {
+            Signal::CHILD => {}
+            signal => drop(kill_process(id, signal)),
+        }
+    }
+}
+
+/// This command line, for a guardian of this process.
+fn command() -> io::Result<Command> {
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let guards = [FLAG.into(), getpid().as_raw_pid().to_string().into()];
+    words.splice(1..1, guards);
+    let mut command = Command::new(std::env::current_exe()?);
+    // A signal for the front's group is not meant for it.
+    command.args(words).process_group(0);
+    Ok(command)
+}

@@ -1,0 +1,164 @@
+//! A command and all that it started, whatever became of it since.
+//!
+//! ```text
+//!   this process ──► leader ──► child ──► grandchild      nobody leaves by setsid, or by forking twice: who loses
+//!        └─────────────────────────────► orphan           its parent becomes a child of this process
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, wait,
+};
+use tokio::time::sleep;
+
+use super::group::{Group, State};
+
+/// How often to see whether those who were killed are gone.
+const GONE_EVERY: Duration = Duration::from_millis(2);
+
+/// Everything below this process. There is one command.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    leader: Group,
+}
+
+/// A process of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pid: Pid,
+    parent: i32,
+    name: String,
+    /// When it was started: another process of the same number has another time.
+    born: u64,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.pid.as_raw_pid(), self.name)
+    }
+}
+
+impl Tree {
+    /// Starts a command as the only one of this process, in a group of its own.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        Ok(Self { leader: Group::spawn(command)? })
+    }
+
+    /// The command's process group.
+    pub(crate) fn group(&self) -> Pid {
+        self.leader.id()
+    }
+
+    /// Whether it was a signal that ended the command.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.leader.was_killed()
+    }
+
+    /// How the command is now. Says `Stopped` once per stop.
+    pub(crate) fn look(&mut self) -> io::Result<State> {
+        let mut state = self.leader.known();
+        loop {
+            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if pid == self.group() => state = self.leader.note(status),
+                // An orphan has ended, or was stopped.
+                Ok(Some(_)) => {}
+                Ok(None) | Err(Errno::CHILD) => return Ok(state),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A signal for the command and its process group, as from a terminal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.leader.signal(signal);
+    }
+
+    /// A signal for everybody. Those who are gone need none; returns those who belong to other users.
+    pub(crate) fn signal_all(&self, signal: Signal) -> Vec<Process> {
+        let refuses = |process: &Process| process.signal(signal) == Err(Errno::PERM);
+        living().into_iter().filter(refuses).collect()
+    }
+
+    /// Nobody is left when this ends; but for those who belong to other users, whom it returns.
+    pub(crate) async fn kill(&mut self) -> io::Result<Vec<Process>> {
+        loop {
+            let others = self.signal_all(Signal::KILL);
+            let left = self.left()?;
+            if left.iter().all(|process| others.contains(process)) {
+                return Ok(left);
+            }
+            sleep(GONE_EVERY).await;
+        }
+    }
+
+    /// Everybody who still runs.
+    pub(crate) fn left(&mut self) -> io::Result<Vec<Process>> {
+        self.look()?;
+        Ok(living())
+    }
+}
+
+impl Process {
+    fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        let process = pidfd_open(self.pid, PidfdFlags::empty())?;
+        // It may have ended before that, and another have got its number.
+        if read(self.pid).is_none_or(|(now, _)| now.born != self.born) {
+            return Err(Errno::SRCH);
+        }
+        pidfd_send_signal(process, signal)
+    }
+}
+
+/// All that this process started and that still runs, as far as the process table tells.
+pub(crate) fn living() -> Vec<Process> {
+    let Ok(table) = fs::read_dir("/proc") else { return Vec::new() };
+    let pid = |entry: io::Result<fs::DirEntry>| {
+        let number = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        Pid::from_raw(number)
+    };
+    let all: Vec<(Process, bool)> = table.filter_map(pid).filter_map(read).collect();
+    let mut below = vec![getpid().as_raw_pid()];
+    let mut found = Vec::new();
+    while let Some(parent) = below.pop() {
+        for (process, lives) in all.iter().filter(|(process, _)| process.parent == parent) {
+            below.push(process.pid.as_raw_pid());
+            if *lives {
+                found.push(process.clone());
+            }
+        }
+    }
+    found
+}
+
+/// What the process table says of a process, and whether it runs: one that has ended and was not waited for does not.
+fn read(pid: Pid) -> Option<(Process, bool)> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let born = fields.nth(17)?.parse().ok()?;
+    let lives = !matches!(state, "Z" | "X");
+    Some((Process { pid, parent, name: name.to_owned(), born }, lives))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_table_knows_this_process() {
+        let (me, lives) = read(getpid()).unwrap();
+        assert!(lives && me.born > 0 && !me.name.is_empty());
+        let (parent, _) = read(Pid::from_raw(me.parent).unwrap()).unwrap();
+        assert!(parent.born <= me.born);
+    }
+}
