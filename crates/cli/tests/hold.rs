@@ -209,9 +209,13 @@ fn work_of_another_user_keeps_the_lock_until_it_has_ended() {
         rustix::fs::chown(&path, user, group).expect("it is ours");
     }
     let file = machine.file("pid");
-    let sleep = "import os; os.setuid(0); os.execv(\"/bin/sleep\", [\"sleep\", \"4\"])";
-    let script =
-        format!("{} -ISc '{sleep}' & echo $! > {}; wait", helper.display(), file.display());
+    // It tells its number when it has become the other user; until then it may be killed.
+    let sleep = format!(
+        "import os; os.setuid(0); print(os.getpid(), file=open(\"{}\", \"w\"), flush=True); \
+         os.execv(\"/bin/sleep\", [\"sleep\", \"4\"])",
+        file.display()
+    );
+    let script = format!("{} -ISc '{sleep}' & wait", helper.display());
     let as_nobody = |words: &[&str]| {
         use std::os::unix::process::CommandExt as _;
         let mut command = machine.command(words);
