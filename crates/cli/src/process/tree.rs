@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, wait,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, wait, waitid,
 };
 use tokio::time::sleep;
 
@@ -22,6 +22,9 @@ use super::group::{Group, State};
 
 /// How often to see whether those who were killed are gone.
 const GONE_EVERY: Duration = Duration::from_millis(2);
+
+/// How often the process table is read if it does not show a child that there must be.
+const TABLE_READS: u32 = 16;
 
 /// Everything below this process. There is one command.
 #[derive(Debug)]
@@ -101,8 +104,17 @@ impl Tree {
 
     /// Everybody who still runs.
     pub(crate) fn left(&mut self) -> io::Result<Vec<Process>> {
-        self.look()?;
-        Ok(living())
+        for _ in 0..TABLE_READS {
+            self.look()?;
+            let left = living();
+            // Whoever starts another and ends while the table is read may not be in it, nor the other. But somebody is a
+            // child of this process then.
+            if !left.is_empty() || has_no_child()? {
+                return Ok(left);
+            }
+        }
+        // A debugger keeps the dead.
+        Ok(Vec::new())
     }
 }
 
@@ -114,6 +126,15 @@ impl Process {
             return Err(Errno::SRCH);
         }
         pidfd_send_signal(process, signal)
+    }
+}
+
+fn has_no_child() -> io::Result<bool> {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::All, look) {
+        Ok(_) => Ok(false),
+        Err(Errno::CHILD) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -138,15 +159,17 @@ pub(crate) fn living() -> Vec<Process> {
     found
 }
 
-/// What the process table says of a process, and whether it runs: one that has ended and was not waited for does not.
+/// What the process table says of a process, and whether it runs: one that has ended and was not waited for does not. If
+/// only its first thread has ended, others run.
 fn read(pid: Pid) -> Option<(Process, bool)> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let born = fields.nth(17)?.parse().ok()?;
-    let lives = !matches!(state, "Z" | "X");
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let born = fields.nth(1)?.parse().ok()?;
+    let lives = !matches!(state, "Z" | "X") || threads > 1;
     Some((Process { pid, parent, name: name.to_owned(), born }, lives))
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Ran;
@@ -98,12 +98,15 @@ pub(crate) fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process is there; one that ended and was not waited for is not.
+/// Whether a thread of a process is there; one that ended and was not waited for is not.
 pub(crate) fn lives(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid()));
-    let zombie =
-        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")));
-    test_kill_process(pid).is_ok() && !zombie
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_pid())) else {
+        return false;
+    };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat"));
+        stat.is_ok_and(|stat| !stat.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")))
+    })
 }
 
 /// The number in a file, once it is there.

@@ -4,6 +4,9 @@ use sigmalock_core::Span;
 
 use super::mutant::Mutant;
 
+/// By so much the rates of two clocks may differ: each is wrong by half of that at most.
+const CLOCKS_DIFFER: u32 = 10_000;
+
 /// The numbers views go by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Config {
@@ -29,15 +32,51 @@ impl Config {
         }
     }
 
-    /// How long a view lasts at least: the longest lease, by anybody's clock.
+    /// How long a view lasts at least: the longest lease. Whoever counts on it ends earlier, by as much as two
+    /// clocks may differ.
     pub(crate) fn view_min(&self) -> Span {
         if self.breaks(Mutant::CutsViewsShort) {
             return self.lease_max * 95 / 100;
         }
-        self.lease_max + self.lease_max.millionths(10_000)
+        self.lease_max
+    }
+
+    /// How long one may count on it that another one's view lasts, as of something that the other has answered.
+    pub(super) fn counts_for(&self) -> Span {
+        if self.breaks(Mutant::ConfirmsForTooLong) {
+            return self.lease_max;
+        }
+        self.lease_max - self.lease_max.millionths(CLOCKS_DIFFER)
     }
 
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a span of a clock takes whose rate is wrong by this much.
+    fn takes(span: Span, ppm: i64) -> u128 {
+        u128::from(span.as_micros()) * 1_000_000_000 / u128::try_from(1_000_000 + ppm).unwrap()
+    }
+
+    /// Whether someone with the slowest clock is done before members with the fastest ones go on.
+    fn is_done_in_time(lease_max: Span, mutant: Option<Mutant>) -> bool {
+        let half = i64::from(CLOCKS_DIFFER / 2);
+        let config = Config { mutant, ..Config::new(lease_max) };
+        takes(config.counts_for(), -half) <= takes(config.view_min(), half)
+    }
+
+    #[test]
+    fn who_counts_on_a_view_is_done_before_the_next_but_one() {
+        for seconds in [1, 2, 3, 15, 60, 3_600] {
+            let lease_max = Span::from_secs(seconds);
+            assert!(is_done_in_time(lease_max, None));
+            assert!(!is_done_in_time(lease_max, Some(Mutant::ConfirmsForTooLong)));
+            assert!(!is_done_in_time(lease_max, Some(Mutant::CutsViewsShort)));
+        }
     }
 }

@@ -73,6 +73,6 @@ impl Views {
         };
         let mine = self.has_a_say().then_some(now);
         let Some(at) = self.confirmed.most_at(roster, mine) else { return LocalTime::MIN };
-        at + (self.config.lease_max - self.config.lease_max.millionths(10_000))
+        at + self.config.counts_for()
     }
 }

@@ -13,6 +13,8 @@ crate::parts::mutants::mutants! {
     HurriesOn = "hurries-on",
     /// A member accepts the next view after 95 % of a lease.
     CutsViewsShort = "cuts-views-short",
+    /// In a large view a guard lasts for a whole lease of its own clock after most were heard to be in it.
+    ConfirmsForTooLong = "confirms-for-too-long",
     /// Who lost its memory learns the view from the others and goes on.
     RelearnsViews = "relearns-views",
     /// Who lost its memory takes any view without it for its removal, also one from before it was a member.
