@@ -333,6 +333,12 @@ pub enum ForgetRefusal {
          these, cannot be verified here: it takes your word (`--unverified`) that they did not"
     )]
     Unverified,
+    /// Nobody is left who could say that this disk is the newest that the peer had.
+    #[error(
+        "this peer was restarted, and none of those who are left can say that its data directory is the newest that it \
+         had: it takes your word (`--unverified`) that no backup was put back"
+    )]
+    Unvouched,
 }
 
 #[cfg(test)]

@@ -49,6 +49,8 @@ crate::parts::mutants::mutants! {
     WaitsForAllItSaw = "waits-for-all-it-saw",
     /// A member vouches for a start of another one before that is on its own disk.
     VouchesBeforeItWrites = "vouches-before-it-writes",
+    /// Who lost its memory vouches for the disks of others, of which it remembers nothing.
+    VouchesThoughForgetful = "vouches-though-forgetful",
     /// A peer takes the word of a member about an earlier start for one about this.
     HearsAnyVoucher = "hears-any-voucher",
     /// A peer introduces itself to every member once, though others may have been there under its name since.
@@ -72,6 +74,8 @@ crate::parts::mutants::mutants! {
     DeclinesThoughForgetful = "declines-though-forgetful",
     /// An operator can have members forgotten though those who are left can choose something else meanwhile.
     ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
+    /// An operator who says who is gone need not say that the disk of the only one that is left is its newest.
+    ForgetsUnvouched = "forgets-unvouched",
     /// Of two who are told to forget at the same time, both do.
     ForgetsThoughOutbid = "forgets-though-outbid",
     /// Who is told to forget does not ask those who are not members whether they know a newer view.

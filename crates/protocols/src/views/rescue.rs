@@ -94,6 +94,11 @@ impl Views {
         if gone.len() >= roster.majority() && !unverified {
             return Err(ForgetRefusal::Unverified);
         }
+        // The only one that is left asks nobody: what its disk says of who is in may be of long ago.
+        let asks_nobody = gone.len() + 1 == roster.members().len() && !self.is_vouched_for();
+        if asks_nobody && !unverified && !self.config.breaks(Mutant::ForgetsUnvouched) {
+            return Err(ForgetRefusal::Unvouched);
+        }
         Ok(())
     }
 

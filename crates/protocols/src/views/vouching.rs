@@ -217,7 +217,10 @@ impl Views {
     pub(super) fn on_began(
         &mut self, cx: Cx<'_, '_>, from: PeerId, badge: Badge, start: Start, after: Option<Start>,
     ) {
-        if self.roster.as_ref().and_then(|roster| roster.badge(from)) != Some(badge) {
+        // Who lost what it knew of others remembers no newer disk, whatever there was.
+        let remembers = self.standing() == Standing::Member
+            || self.config.breaks(Mutant::VouchesThoughForgetful);
+        if self.roster.as_ref().and_then(|roster| roster.badge(from)) != Some(badge) || !remembers {
             return;
         }
         self.vouching.forgetful.remove(&from);

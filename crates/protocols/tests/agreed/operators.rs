@@ -195,3 +195,45 @@ fn whoever_is_reached_is_asked_for_a_newer_view() {
     let broken = Some(Mutant::AsksMembersOnly);
     assert_eq!(somebody_outside_knows_better(broken), (Some(LockReply::Released), true));
 }
+
+/// A peer was one of two once. The swarm has grown since, the other one is gone for good, and a disk of then is put back,
+/// which meets nobody. An operator says truly who is gone. What that one is told, and whether two are inside in the end.
+fn a_disk_of_when_it_was_one_of_two(
+    broken: Option<Mutant>, unverified: bool,
+) -> (Option<LockReply>, bool) {
+    let mut town = Town::without(broken, 2);
+    let (backup, written) = (town.stop(0), town.written[&0]);
+    town.start(0, recovered(&backup));
+    for peer in 2..5 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(20), |_| true);
+    }
+    [0, 1, BOB].into_iter().for_each(|peer| drop(town.stop(peer)));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(5), |_| true);
+    assert!(town.is_inside(ALICE));
+    town.written.insert(0, written);
+    town.start(0, recovered(&backup));
+    town.start(BOB, Birth::First);
+    let cut = [0, BOB];
+    town.part(&cut, &[2, 3, 4, ALICE]);
+    town.packets.clear();
+    town.meet(&[0], &[BOB]);
+    forget(&mut town, 0, &[1], unverified);
+    town.pass(Span::from_secs(2), |packet| within(packet, &cut));
+    let told = told(&mut town, 0);
+    town.ask(BOB);
+    town.pass(Span::from_secs(40), |packet| within(packet, &cut));
+    (told, are_two_inside(&town))
+}
+
+#[test]
+fn that_a_disk_is_the_newest_takes_a_word_where_nobody_is_left_to_vouch_for_it() {
+    let told = refused(ForgetRefusal::Unvouched);
+    assert_eq!(a_disk_of_when_it_was_one_of_two(None, false), (told, false));
+    // Nobody can know better than somebody who says what is not true.
+    let done = (Some(LockReply::Released), true);
+    assert_eq!(a_disk_of_when_it_was_one_of_two(None, true), done);
+    let broken = Some(Mutant::ForgetsUnvouched);
+    assert_eq!(a_disk_of_when_it_was_one_of_two(broken, false), done);
+}

@@ -270,3 +270,45 @@ fn who_was_away_while_another_ran_under_its_name_lets_nobody_in() {
     assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
     assert!(are_two_inside(&another_was_there_meanwhile(Some(Mutant::IntroducesItselfOnce))));
 }
+
+/// One of five lost its memory, and another one an old disk put back; both voted for Alice, and these two are cut off from the
+/// other members, but not from Bob. Who has forgotten everything has not heard of any newer disk, either.
+fn one_that_forgot_vouches(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 5);
+    let (backup, written) = (town.stop(2), town.written[&2]);
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_secs(8), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    town.ask(ALICE);
+    let apart = |packet: &Packet| {
+        let ends = [packet.from, packet.to];
+        ends.contains(&ALICE) && (ends.contains(&1) || ends.contains(&4))
+    };
+    town.pass(Span::from_secs(1), |packet| !apart(packet));
+    assert!(town.is_inside(ALICE));
+    [2, 3].into_iter().for_each(|peer| drop(town.stop(peer)));
+    town.packets.clear();
+    town.written.insert(2, written);
+    town.start(3, Birth::Amnesiac);
+    town.start(2, recovered(&backup));
+    town.part(&[2, 3], &[0, 1, 4, ALICE]);
+    town.packets.clear();
+    town.ask(BOB);
+    let cut = |packet: &Packet| {
+        let one = |peer: u64| [2, 3].contains(&peer);
+        one(packet.from) != one(packet.to) && packet.from != BOB && packet.to != BOB
+    };
+    let bob_alone = |packet: &Packet| {
+        let ends = [packet.from, packet.to];
+        ends.contains(&BOB) && ends.contains(&0)
+    };
+    town.pass(Span::from_secs(8), |packet| !apart(packet) && !cut(packet) && !bob_alone(packet));
+    town
+}
+
+#[test]
+fn who_lost_its_memory_vouches_for_nobody() {
+    let town = one_that_forgot_vouches(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Unvouched, false));
+    assert!(are_two_inside(&one_that_forgot_vouches(Some(Mutant::VouchesThoughForgetful))));
+}

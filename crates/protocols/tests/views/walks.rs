@@ -159,10 +159,12 @@ fn every_rule_is_needed() {
         M::WaitsFromItsStart,
         M::VouchesBeforeItWrites,
         M::HearsAnyVoucher,
+        M::VouchesThoughForgetful,
         M::IntroducesItselfOnce,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,
+        M::ForgetsUnvouched,
         M::ForgetsWhoeverComes,
         M::AsksMembersOnly,
     ];
