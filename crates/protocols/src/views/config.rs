@@ -57,6 +57,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sigmalock_core::{Echo, Lease, LocalTime, Margin};
 
     /// How long a span of a clock takes whose rate is wrong by this much.
     fn takes(span: Span, ppm: i64) -> u128 {
@@ -77,6 +78,23 @@ mod tests {
             assert!(is_done_in_time(lease_max, None));
             assert!(!is_done_in_time(lease_max, Some(Mutant::ConfirmsForTooLong)));
             assert!(!is_done_in_time(lease_max, Some(Mutant::CutsViewsShort)));
+        }
+    }
+
+    /// In a small view nothing else ends a guard.
+    #[test]
+    fn so_is_who_has_its_vote() {
+        for seconds in [1, 2, 3, 15, 60, 3_600] {
+            let ttl = Span::from_secs(seconds);
+            let sent = LocalTime::from_micros(7);
+            let given = sent.stamp();
+            let vote = |margin: Margin| {
+                margin.expiry(Echo { sent, heard: given }, Lease { given, ttl }).since(sent)
+            };
+            let half = i64::from(CLOCKS_DIFFER / 2);
+            let view = takes(Config::new(ttl).view_min(), half);
+            assert!(takes(vote(Margin::ONE_PERCENT), -half) <= view);
+            assert!(takes(vote(Margin(0)), -half) > view);
         }
     }
 }
