@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sigmalock_core::{Birth, Input, LocalTime, Message as _, Span};
 use sigmalock_protocols::views::{
-    Badge, Ballot, Change, Message, Request, Roster, Saved, Start, Timer, Views,
+    Badge, Ballot, Change, Loss, Message, Request, Roster, Saved, Standing, Start, Timer, Views,
 };
 
 use crate::fleet::{Fleet, Packet, id};
@@ -292,4 +292,16 @@ fn a_late_wish_to_leave_ends_no_later_membership() {
     fleet.deliver(Packet { from: 1, to: 0, message });
     pass(&mut fleet, 100);
     assert_eq!(badge(&fleet).flatten(), second);
+}
+
+/// What it has on its disk since then says nothing of what it promised before.
+#[test]
+fn who_lost_its_memory_knows_that_after_a_restart() {
+    let (mut fleet, _) = in_a_view_with(1..3);
+    for with_disk in [false, true, true] {
+        fleet.crash(0);
+        fleet.restart(0, with_disk);
+        let views = fleet.views(0).unwrap();
+        assert_eq!((views.standing(), views.loss()), (Standing::Lost, Some(Loss::Gone)));
+    }
 }
