@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use sigmalock_core::{Context, Mode, Name, PeerId, ReplicaId, Span, View};
+use sigmalock_core::{Context, LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
 
 use super::host::Host;
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
@@ -135,6 +135,7 @@ impl Host {
         let begin =
             after.as_ref().map_or(Bound::Unbounded, |name| Bound::Excluded(inspect::beyond(name)));
         let mut rest = self.replicas.range((begin, Bound::Unbounded)).peekable();
+        let hushes = self.desk.breaks(Mutant::HushesUpAbstentions);
         let (mut names, mut owners) = (Vec::new(), 0);
         while names.len() < VOTES_PAGE_MAX
             && let Some((id, replica)) = rest.next_if(|(_, replica)| {
@@ -146,7 +147,11 @@ impl Host {
                 name: id.name.clone(),
                 owners: replica.owners.iter().map(super::handing::handed).collect(),
                 tokens: replica.tokens.clone(),
-                abstains_for: replica.abstain_until.since(now),
+                abstains_for: replica.abstain_until.since(if hushes {
+                    LocalTime::NEVER
+                } else {
+                    now
+                }),
             });
         }
         let (more, floor) = (rest.peek().is_some(), self.desk.floor);

@@ -5,6 +5,7 @@ use sigmalock_core::{
     Standing,
 };
 use sigmalock_protocols::agreed::{Message, Mutant};
+use sigmalock_protocols::sigma;
 use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
 use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
@@ -85,6 +86,48 @@ fn a_tenth_member_that_does_not_wait_for_a_lease_lets_two_in() {
         (town.view(0).1.len(), town.is_inside(ALICE), town.is_inside(BOB)),
         (12, true, true)
     );
+}
+
+/// Alice has three votes of five, and is cut off; Bob has one. A sixth member hears of too few of them to know which of the
+/// two has won, and abstains. Then come three more, who hear all that the others know, and Bob asks everybody.
+fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>) -> Town {
+    let mut town = Town::breaking(broken, 5);
+    let reaches = |packet: &Packet| match packet.from {
+        ALICE => packet.to < 3,
+        BOB => packet.to == 3,
+        _ => true,
+    };
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), reaches);
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), reaches);
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+    let alone = |packet: &Packet| ![packet.from, packet.to].contains(&ALICE);
+    let is_votes = |packet: &Packet| {
+        matches!(&packet.message, Message::Locks { message: sigma::Message::Votes(_), .. })
+    };
+    let unheard = |packet: &Packet| packet.to == 5 && [0, 4].contains(&packet.from);
+    town.start(5, Birth::First);
+    while town.standing(5) != Standing::Voting {
+        let heard = |packet: &Packet| !(is_votes(packet) && unheard(packet));
+        town.pass(STEP, |packet| alone(packet) && reaches(packet) && heard(packet));
+    }
+    town.packets.retain(|packet| !is_votes(packet));
+    for peer in 6..9 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(1), |packet| alone(packet) && reaches(packet));
+    }
+    town.packets.retain(alone);
+    town.pass(Span::from_secs(2), alone);
+    assert_eq!((town.view(BOB).1.len(), town.is_inside(ALICE)), (9, true));
+    town
+}
+
+#[test]
+fn a_newcomer_that_is_not_told_who_abstains_lets_two_in() {
+    assert!(!one_that_abstains_is_asked(None).is_inside(BOB));
+    let broken = Some(sigma::Mutant::HushesUpAbstentions);
+    assert!(one_that_abstains_is_asked(broken).is_inside(BOB));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use sigmalock_core::{
 use sigmalock_protocols::agreed::{
     Agreed, Beginning, Config, Durable, DurableKey, Message, Mutant, Timer,
 };
-use sigmalock_protocols::views;
+use sigmalock_protocols::{sigma, views};
 
 const LEASE_MAX: Span = Span::from_secs(15);
 const TTL: Span = Span::from_secs(10);
@@ -42,6 +42,8 @@ pub(crate) struct Town {
     pub(crate) mutant: Option<Mutant>,
     /// The rule of views that is left out.
     pub(crate) broken: Option<views::Mutant>,
+    /// The rule of Sigma that is.
+    pub(crate) sigma: Option<sigma::Mutant>,
     pub(crate) lives: u64,
     /// How many records each disk has had.
     pub(crate) written: BTreeMap<u64, u64>,
@@ -94,18 +96,27 @@ pub(crate) fn is_learn(packet: &Packet) -> bool {
 impl Town {
     /// A swarm of so many, with Alice and Bob.
     pub(crate) fn of(members: u64, mutant: Option<Mutant>) -> Self {
-        Self::founded(members, mutant, None)
+        Self::founded(members, mutant, None, None)
+    }
+
+    /// The same, without a rule of Sigma.
+    pub(crate) fn breaking(sigma: Option<sigma::Mutant>, members: u64) -> Self {
+        Self::founded(members, None, None, sigma)
     }
 
     /// The same, without a rule of views.
     pub(crate) fn without(broken: Option<views::Mutant>, members: u64) -> Self {
-        Self::founded(members, None, broken)
+        Self::founded(members, None, broken, None)
     }
 
-    fn founded(members: u64, mutant: Option<Mutant>, broken: Option<views::Mutant>) -> Self {
+    fn founded(
+        members: u64, mutant: Option<Mutant>, broken: Option<views::Mutant>,
+        sigma: Option<sigma::Mutant>,
+    ) -> Self {
         let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
         let (written, tear, torn) = (BTreeMap::new(), None, None);
-        let mut town = Self { places, packets, now, mutant, broken, lives: 0, written, tear, torn };
+        let mut town =
+            Self { places, packets, now, mutant, broken, sigma, lives: 0, written, tear, torn };
         for peer in (0..members).chain([ALICE, BOB]) {
             town.start(peer, Birth::First);
         }
@@ -136,6 +147,7 @@ impl Town {
         let mut config = Config::new(LEASE_MAX, beginning);
         config.locks.durable = true;
         (config.mutant, config.views.mutant) = (self.mutant, self.broken);
+        config.locks.mutant = self.sigma;
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
         let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();

@@ -50,6 +50,7 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::SettlesWithoutAsking
         | Mutant::IgnoresTheUnseen
         | Mutant::VotesBetweenTwo
+        | Mutant::HushesUpAbstentions
         | Mutant::HandsOffOneReader
         | Mutant::LetsPermitsJoinWriters
         | Mutant::LetsReadersJoinPermits
@@ -98,7 +99,8 @@ pub const fn world_for(mutant: Mutant) -> Membership {
         | Mutant::Sigma(
             sigma::Mutant::SettlesWithoutAsking
             | sigma::Mutant::IgnoresTheUnseen
-            | sigma::Mutant::VotesBetweenTwo,
+            | sigma::Mutant::VotesBetweenTwo
+            | sigma::Mutant::HushesUpAbstentions,
         ) => Membership::Agreed,
         _ => Membership::Fixed,
     }
