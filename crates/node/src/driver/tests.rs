@@ -17,6 +17,7 @@ use super::{Driven, Driver, Exit, Setup};
 use crate::control::{Answer, Query, Question, Reply};
 use crate::handle::{Facts, Handle, Session};
 use crate::link::{Command, Event, Outbox, OutboxReader, Parting, PeerInfo, Role, SessionId};
+use crate::names::Book;
 use crate::store::Store;
 use crate::store::tests::mortal;
 use crate::wire::{Frames, Kind};
@@ -150,6 +151,8 @@ fn info(peer: PeerId) -> PeerInfo {
         role: Role::Host,
         incarnation: Incarnation(1),
         addresses: Vec::new(),
+        reached_at: None,
+        name: None,
         origin: 0,
     }
 }
@@ -159,7 +162,7 @@ impl Stage {
         let (event_sender, events) = mpsc::channel(64);
         let (transport, commands) = mpsc::channel(64);
         let lease_max = Span::from_secs(15);
-        let facts = Facts { me: ME, lease_max, data: None, swarm: None };
+        let facts = Facts { me: ME, lease_max, data: None, swarm: None, names: Book::default() };
         let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),
@@ -173,6 +176,8 @@ impl Stage {
             store,
             votes: (3, 2),
             lease_max,
+            known: Vec::new(),
+            names: Book::default(),
             looks_at: String::new(),
             origin: std::sync::Arc::default(),
             mesh_max: 8,

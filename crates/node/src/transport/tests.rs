@@ -1,5 +1,6 @@
 //! Real sockets on loopback, many peers in one process.
 
+mod advertising;
 mod faults;
 mod handshakes;
 mod measure;
@@ -34,6 +35,8 @@ pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
         relay: false,
         mesh_max: 128,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Open,
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
