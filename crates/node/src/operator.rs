@@ -103,7 +103,7 @@ impl Handle {
     /// Locks of the whole swarm whose names begin with `prefix`, by name, at most `limit`.
     pub async fn list(&self, prefix: String, limit: usize) -> Vec<LockSummary> {
         let limit = limit.min(LIST_MAX);
-        let peers = self.peers().await;
+        let peers = self.driver_peers().await;
         let ask = |peer: PeerReport| self.names_of(peer.peer, prefix.clone(), limit);
         let mut merged: BTreeMap<String, Vec<(PeerId, NameEntry)>> = BTreeMap::new();
         for (peer, entries) in join_all(peers.into_iter().map(ask)).await {
@@ -188,13 +188,17 @@ impl Handle {
 
     /// This peer, all it has sessions with, and all members.
     pub async fn peers(&self) -> Vec<PeerReport> {
-        let (done, peers) = oneshot::channel();
-        self.shared.send(Local::Peers(done));
-        let mut peers: Vec<PeerReport> = peers.await.unwrap_or_default();
+        let mut peers = self.driver_peers().await;
         if let Some(me) = peers.iter_mut().find(|peer| peer.is_self) {
             me.addresses = shown(&self.describe().await.advertised);
         }
         peers
+    }
+
+    async fn driver_peers(&self) -> Vec<PeerReport> {
+        let (done, peers) = oneshot::channel();
+        self.shared.send(Local::Peers(done));
+        peers.await.unwrap_or_default()
     }
 
     /// How this peer is; `None` if it has stopped.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sigmalock::Guard;
 
-use crate::agreed::{brisk, enters, name_of, said};
+use crate::agreed::{brisk, enters, said};
 use crate::fleet::{Fleet, Peer};
 use crate::witness::Witness;
 

@@ -227,8 +227,8 @@ impl<P: Driven> Driver<P> {
             failed: None,
             me: setup.me,
         };
-        driver.learn_names();
         driver.feed(Input::Start { incarnation: setup.incarnation, birth: setup.birth });
+        driver.learn_names();
         driver.say_where_it_belongs();
         driver
     }

@@ -118,18 +118,21 @@ impl<P: Driven> Driver<P> {
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in {}",
                 seconds(duration(for_at_most))
             )),
-            Standing::Minority { up, needed } => Some(match forgetful(view, &self.names.read()) {
-                Some(forgetful) => format!(
-                    "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
+            Standing::Minority { up, needed } => {
+                let forgetful = forgetful(view, &self.names.read());
+                Some(match forgetful {
+                    Some(forgetful) => format!(
+                        "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
                      itself included, and it takes {needed}; of those who do not ({forgetful}) see \
                      `sigmalock forget --help`: stop them first"
-                ),
-                None => format!(
-                    "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
+                    ),
+                    None => format!(
+                        "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
                      {needed}{}",
-                    self.what_of_the_others(view)
-                ),
-            }),
+                        self.what_of_the_others(view)
+                    ),
+                })
+            }
         }
     }
 
