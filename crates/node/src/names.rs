@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_name_is_one_plain_word_that_is_no_id() {
-        for good in ["render-7", "a", "7b", "web.prod.example", "p", "p7a", &"x".repeat(63)] {
+        for good in ["render-7", "a", "7b", "web.prod.example", "pp", "p7a", &"x".repeat(63)] {
             assert_eq!(good.parse::<PeerName>().map(|name| name.to_string()), Ok(good.to_owned()));
         }
         for (bad, why) in [
@@ -185,6 +185,7 @@ mod tests {
             ("büro", PeerNameError::Characters),
             ("p14622706887153926033", PeerNameError::LikeAnId),
             ("P7", PeerNameError::LikeAnId),
+            ("p", PeerNameError::LikeAnId),
             ("7", PeerNameError::LikeAnId),
         ] {
             assert_eq!(bad.parse::<PeerName>(), Err(why), "{bad:?}");
