@@ -67,8 +67,8 @@ pub(crate) enum Event {
     Up {
         /// The session.
         session: SessionId,
-        /// With whom.
-        info: PeerInfo,
+        /// With whom. Boxed: frames, of which there are many more, are smaller.
+        info: Box<PeerInfo>,
         /// Where to put what is for it.
         outbox: Outbox,
     },

@@ -21,7 +21,7 @@ impl<P: Driven> Driver<P> {
                 let hosts = info.role == Role::Host;
                 self.around.placement.up(peer, info.key, hosts, self.now);
                 self.meet(&info);
-                self.peers.insert(session, info, outbox, self.now);
+                self.peers.insert(session, *info, outbox, self.now);
                 self.tell_whom_we_know(peer);
                 self.outlook.refused.remove(&peer);
                 self.feed(Input::PeerUp(peer));

@@ -192,7 +192,7 @@ impl Stage {
     async fn up(&self, session: u64) -> OutboxReader {
         let (outbox, mut reader) = Outbox::new();
         let session = SessionId(session);
-        self.events.send(Event::Up { session, info: info(OTHER), outbox }).await.unwrap();
+        self.events.send(Event::Up { session, info: Box::new(info(OTHER)), outbox }).await.unwrap();
         // First of all it says whom it knows.
         let bytes = timeout(Duration::from_secs(5), reader.next()).await.unwrap().unwrap();
         assert_eq!(bytes[4], Kind::Query as u8);

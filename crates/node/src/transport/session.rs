@@ -136,7 +136,7 @@ impl Session {
         let Admitted { session, orders, first } = admitted;
         let peer = info.peer;
         let (outbox, frames) = Outbox::new();
-        let _ = self.events.send(Event::Up { session, info, outbox }).await;
+        let _ = self.events.send(Event::Up { session, info: Box::new(info), outbox }).await;
 
         let pulse = Pulse::new();
         let (reader, writer) = stream.split();

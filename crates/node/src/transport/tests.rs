@@ -81,7 +81,7 @@ impl Peer {
         match &event {
             Event::Up { session, info, outbox } => {
                 self.up.retain(|(_, other, _)| other.peer != info.peer);
-                self.up.push((*session, info.clone(), outbox.clone()));
+                self.up.push((*session, PeerInfo::clone(info), outbox.clone()));
             }
             Event::Down { session, peer, parting } => {
                 self.up.retain(|(other, ..)| other != session);
