@@ -1,10 +1,12 @@
 //! The `sigmalock` command.
 
 mod acquire;
+mod addresses;
 mod args;
 mod cli;
 mod commands;
 mod config;
+mod known;
 mod lab;
 mod outcome;
 mod parallel;

@@ -93,6 +93,22 @@ const BAD: &[(&str, &str)] = &[
         "node --listen /nonsense",
         "--listen /nonsense: this is no multiaddress, such as /ip4/192.0.2.7/tcp/7421",
     ),
+    (
+        "node --name two.words!",
+        "--name two.words!: a name of a peer is made of letters from a to z, digits, and - _ . and begins with a letter or digit",
+    ),
+    (
+        "node --name p14622706887153926033",
+        "--name p14622706887153926033: a name of a peer is not a p and a number: that is how ids are written",
+    ),
+    (
+        "node --found --ephemeral --advertise 0.0.0.0:7421",
+        "/ip4/0.0.0.0/tcp/7421 leads others nowhere: advertise an address and a port at which they reach this peer",
+    ),
+    (
+        "node --advertise 203.0.113.9",
+        "--advertise 203.0.113.9: an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421",
+    ),
     ("node --api 7420", "--api 7420: this should be an IP address and a port, or none"),
     ("node --log loud", "--log loud: this should be off, error, warn, info, debug or trace"),
     ("demo --peers 0", "--peers 0: this should be a whole number between 1 and 20"),

@@ -185,10 +185,16 @@ impl Client {
         &self.shared.line.address
     }
 
-    /// The peer's name in the swarm.
+    /// The peer's id in the swarm.
     #[must_use]
     pub fn peer(&self) -> String {
         self.current().opened().peer.clone()
+    }
+
+    /// What people call the peer; empty if it has no name. A label: what tells peers apart is [`Client::peer`].
+    #[must_use]
+    pub fn peer_name(&self) -> String {
+        self.current().opened().peer_name.clone()
     }
 
     /// What the hosts of a lock say about it.

@@ -1,6 +1,8 @@
 //! Who, which and what number: the identities protocols speak of.
 
 use core::fmt;
+use core::num::ParseIntError;
+use core::str::FromStr;
 
 use crate::name::Name;
 
@@ -13,6 +15,14 @@ pub struct PeerId(pub u64);
 impl fmt::Display for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "p{}", self.0)
+    }
+}
+
+impl FromStr for PeerId {
+    type Err = ParseIntError;
+    /// As it is written: `p` and a number; the `p` may be missing.
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.strip_prefix('p').unwrap_or(text).parse().map(Self)
     }
 }
 

@@ -22,6 +22,8 @@ fn config(data: Option<std::path::PathBuf>) -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Open,
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),

@@ -31,6 +31,8 @@ async fn join(nodes: &[Node]) -> Node {
         relay: false,
         mesh_max: 64,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Open,
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),

@@ -11,12 +11,17 @@ use sigmalock_protocols::parts::Quorum;
 
 use crate::key::SwarmKey;
 pub use crate::link::Role;
+use crate::names::PeerName;
 
 /// How a peer takes part in a swarm.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// What people call this peer. Nothing is decided by it.
+    pub name: Option<PeerName>,
     /// Where to listen. Without a swarm key only loopback addresses are accepted.
     pub listen: Vec<Multiaddr>,
+    /// Where others are told to find it; empty: where it listens.
+    pub advertise: Vec<Multiaddr>,
     /// Peers to begin with.
     pub join: Vec<Multiaddr>,
     /// Whether peers agree on who is in. The same in the whole swarm.

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::control::{Answer, Question};
 use crate::link;
+use crate::names::{Book, Names};
 use crate::report::{ForgetError, PeerReport, StatusReport};
 
 /// Sessions that a peer has at once.
@@ -110,6 +111,8 @@ pub(crate) struct Facts {
     pub(crate) lease_max: Span,
     pub(crate) data: Option<String>,
     pub(crate) swarm: Option<String>,
+    /// What peers are called. It grows and shrinks with what this one knows.
+    pub(crate) names: Book,
 }
 
 /// The lease of those who do not ask for one.
@@ -168,6 +171,12 @@ impl Handle {
             true => Ok(session),
             false => Err(SessionError::Closed),
         }
+    }
+
+    /// How all peers that this one knows are called, as of now.
+    #[must_use]
+    pub fn names(&self) -> Names {
+        self.shared.facts.names.read().clone()
     }
 }
 

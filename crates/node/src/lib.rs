@@ -12,7 +12,7 @@
 //!   is left of former lives.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
-//! - [`key`], [`identity`], [`origin`], `acquaintances`, `clock`: small things that a peer has.
+//! - [`key`], [`identity`], [`origin`], [`names`], `acquaintances`, `clock`: small things that a peer has.
 
 mod acquaintances;
 pub mod clock;
@@ -23,6 +23,7 @@ pub mod handle;
 pub mod identity;
 pub mod key;
 mod link;
+pub mod names;
 pub mod node;
 mod operator;
 pub mod origin;
@@ -34,5 +35,6 @@ mod wire;
 
 pub use config::{Beginning, Config, Membership, Role};
 pub use handle::{Closed, Handle, Session, SessionError};
+pub use names::{Names, PeerName};
 pub use node::{Failure, LeaveError, Node, StartError};
 pub use operator::{LIST_MAX, WATCH_PERIOD, Watch};

@@ -4,6 +4,7 @@ use libp2p::{Multiaddr, PeerId as NetworkId};
 use sigmalock_core::{Incarnation, Key, PeerId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::names::PeerName;
 use crate::wire::Kind;
 
 /// How many events may wait for the driver; then the sessions wait too.
@@ -36,8 +37,12 @@ pub(crate) struct PeerInfo {
     pub(crate) role: Role,
     /// Its present life.
     pub(crate) incarnation: Incarnation,
-    /// Where it can be reached.
+    /// Where it says that it can be reached, and first of all where it was.
     pub(crate) addresses: Vec<Multiaddr>,
+    /// The address by which this peer reached it; `None` if it came by itself.
+    pub(crate) reached_at: Option<Multiaddr>,
+    /// What it calls itself.
+    pub(crate) name: Option<PeerName>,
     /// Which swarm it belongs to; 0: none yet, or nobody founds any.
     pub(crate) origin: u64,
 }
@@ -62,8 +67,8 @@ pub(crate) enum Event {
     Up {
         /// The session.
         session: SessionId,
-        /// With whom.
-        info: PeerInfo,
+        /// With whom. Boxed: frames, of which there are many more, are smaller.
+        info: Box<PeerInfo>,
         /// Where to put what is for it.
         outbox: Outbox,
     },
@@ -136,6 +141,8 @@ pub(crate) enum Command {
 pub(crate) struct Description {
     /// Where it listens.
     pub(crate) listening: Vec<Multiaddr>,
+    /// Where others are told to find it.
+    pub(crate) advertised: Vec<Multiaddr>,
     /// The latest refusals, newest last, in words.
     pub(crate) refusals: Vec<String>,
     /// How many peers Kademlia's table has.

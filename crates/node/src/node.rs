@@ -12,12 +12,13 @@ use sigmalock_protocols::views::{self, Roster};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::acquaintances;
+use crate::acquaintances::{self, Acquaintance};
 use crate::config::{Beginning, Config, Membership};
 use crate::driver::{Driven, Driver, Exit, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::IdentityError;
 use crate::link::{self, PeerInfo, Role};
+use crate::names::Book;
 use crate::origin::Origin;
 use crate::past::Past;
 use crate::store::OpenError;
@@ -79,7 +80,9 @@ impl StartError {
     /// Whether it takes nothing but other settings.
     #[must_use]
     pub const fn is_about_settings(&self) -> bool {
-        let transport = matches!(self, Self::Transport(transport::StartError::NotLoopback(_)));
+        use transport::StartError::{Advertise, AdvertiseMany, NotLoopback};
+        let transport =
+            matches!(self, Self::Transport(NotLoopback(_) | Advertise(_) | AdvertiseMany(_)));
         transport || matches!(self, Self::Nobody | Self::LeaseTooShort(..))
     }
 }
@@ -129,11 +132,15 @@ impl Node {
         let Started { commands: transport, events, me } = transport::start(settings).await?;
         let keeps = config.data.clone().filter(|_| config.membership == Membership::Agreed);
         let known = keeps.as_deref().map(acquaintances::read).unwrap_or_default();
-        for (peer, address) in known {
-            // Who cannot be met now may yet come by itself.
-            let _ = transport.send(link::Command::Meet { peer, address }).await;
+        for peer in &known {
+            for address in peer.addresses.clone() {
+                // Who cannot be met now may yet come by itself.
+                let meet = link::Command::Meet { peer: peer.network, address };
+                let _ = transport.send(meet).await;
+            }
         }
-        let parts = Assembly { config: &config, me, incarnation, origin, past, events, transport };
+        let parts =
+            Assembly { config: &config, me, incarnation, origin, past, known, events, transport };
         let (handle, driver) = match config.membership {
             Membership::Open => parts.drive(open)?,
             Membership::Agreed => parts.drive(agreed)?,
@@ -214,6 +221,7 @@ struct Assembly<'a> {
     incarnation: Incarnation,
     origin: Arc<Origin>,
     past: Past,
+    known: Vec<Acquaintance>,
     events: mpsc::Receiver<link::Event>,
     transport: mpsc::Sender<link::Command>,
 }
@@ -223,7 +231,7 @@ impl Assembly<'_> {
     fn drive<P: Driven>(
         self, protocol: impl FnOnce(PeerId, &Config) -> P,
     ) -> Result<(Handle, JoinHandle<Exit>), StartError> {
-        let Self { config, me, incarnation, origin, past, events, transport } = self;
+        let Self { config, me, incarnation, origin, past, known, events, transport } = self;
         let hosts = config.role == Role::Host;
         let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
         if !config.join.is_empty() || config.mdns {
@@ -234,6 +242,7 @@ impl Assembly<'_> {
             lease_max: config.lease_max,
             data: config.data.as_ref().map(|dir| dir.display().to_string()),
             swarm: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
+            names: Book::default(),
         };
         let (handle, commands) = Handle::new(transport.clone(), facts);
         let setup = Setup {
@@ -248,6 +257,8 @@ impl Assembly<'_> {
             store: past.store,
             votes: (config.quorum.n(), config.quorum.m()),
             lease_max: config.lease_max,
+            known,
+            names: handle.shared.facts.names.clone(),
             looks_at: looks_at(config),
             origin,
             mesh_max: config.mesh_max,

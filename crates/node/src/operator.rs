@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
+use libp2p::Multiaddr;
 use sigmalock_core::{Mode, Name, PeerId, ReplicaReport, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::acquaintances::bare;
 use crate::control::{
     ANSWER_TIMEOUT, Answer, LocalAnswer, NAMES_PER_ANSWER_MAX, NameEntry, Question,
 };
@@ -101,7 +103,7 @@ impl Handle {
     /// Locks of the whole swarm whose names begin with `prefix`, by name, at most `limit`.
     pub async fn list(&self, prefix: String, limit: usize) -> Vec<LockSummary> {
         let limit = limit.min(LIST_MAX);
-        let peers = self.peers().await;
+        let peers = self.driver_peers().await;
         let ask = |peer: PeerReport| self.names_of(peer.peer, prefix.clone(), limit);
         let mut merged: BTreeMap<String, Vec<(PeerId, NameEntry)>> = BTreeMap::new();
         for (peer, entries) in join_all(peers.into_iter().map(ask)).await {
@@ -186,6 +188,14 @@ impl Handle {
 
     /// This peer, all it has sessions with, and all members.
     pub async fn peers(&self) -> Vec<PeerReport> {
+        let mut peers = self.driver_peers().await;
+        if let Some(me) = peers.iter_mut().find(|peer| peer.is_self) {
+            me.addresses = shown(&self.describe().await.advertised);
+        }
+        peers
+    }
+
+    async fn driver_peers(&self) -> Vec<PeerReport> {
         let (done, peers) = oneshot::channel();
         self.shared.send(Local::Peers(done));
         peers.await.unwrap_or_default()
@@ -199,6 +209,7 @@ impl Handle {
         status.data.clone_from(&facts.data);
         status.swarm.clone_from(&facts.swarm);
         status.listening = described.listening.iter().map(ToString::to_string).collect();
+        status.advertised = shown(&described.advertised);
         status.refusals = described.refusals;
         status.table_len = described.table_len;
         Some(status)
@@ -235,6 +246,11 @@ impl Handle {
     pub fn watch(&self, name: Name) -> Watch {
         Watch { handle: self.clone(), name, last: None }
     }
+}
+
+/// Addresses without the peer that they lead to.
+fn shown(addresses: &[Multiaddr]) -> Vec<String> {
+    addresses.iter().map(|address| bare(address).to_string()).collect()
 }
 
 /// The changes of a lock, from [`Handle::watch`].

@@ -8,6 +8,7 @@ use sigmalock_core::{
 };
 
 use crate::link::Role;
+use crate::names::{Names, PeerName};
 
 /// A span as everybody else writes it.
 pub(crate) const fn duration(span: Span) -> Duration {
@@ -128,11 +129,13 @@ pub struct LockSummary {
 pub struct PeerReport {
     /// Its name in protocols.
     pub peer: PeerId,
+    /// What people call it.
+    pub name: Option<PeerName>,
     /// Its name in libp2p; empty if this peer never met it.
     pub network: String,
     /// Its present life, or the last one known.
     pub incarnation: Option<Incarnation>,
-    /// Where it can be reached, or could.
+    /// Where it can be reached, or could; first where it was.
     pub addresses: Vec<String>,
     /// What it does.
     pub role: Role,
@@ -205,6 +208,24 @@ pub enum EvictError {
     Stopped,
 }
 
+impl EvictError {
+    /// The same, with peers called by their names.
+    #[must_use]
+    pub fn in_words(&self, names: &Names) -> String {
+        let peer = match self {
+            Self::HolderAway { peer, .. } => Some(*peer),
+            Self::Unknown { .. } | Self::Stopped => None,
+        };
+        called(self, peer, names)
+    }
+}
+
+/// A sentence in which a peer is called by its name.
+fn called(sentence: &impl ToString, peer: Option<PeerId>, names: &Names) -> String {
+    let sentence = sentence.to_string();
+    peer.map_or(sentence.clone(), |peer| sentence.replace(&peer.to_string(), &names.show(peer)))
+}
+
 /// Why nobody was forgotten. Nothing changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForgetError {
@@ -248,11 +269,27 @@ pub enum ForgetError {
     Stopped,
 }
 
+impl ForgetError {
+    /// The same, with peers called by their names.
+    #[must_use]
+    pub fn in_words(&self, names: &Names) -> String {
+        use ForgetRefusal::{Here, NotAMember, Silent};
+        let peer = match self {
+            Self::Answers { peer, .. } => Some(*peer),
+            Self::Refused(NotAMember(peer) | Here(peer) | Silent(peer)) => Some(*peer),
+            _ => None,
+        };
+        called(self, peer, names)
+    }
+}
+
 /// How a peer is.
 #[derive(Debug, Clone, Serialize)]
 pub struct StatusReport {
     /// This peer.
     pub peer: PeerId,
+    /// What people call it.
+    pub name: Option<PeerName>,
     /// What it does.
     pub role: Role,
     /// Whether its users get locks, by its own vote or those of others, as far as it knows.
@@ -299,6 +336,8 @@ pub struct StatusReport {
     pub lease_max: Duration,
     /// Where it listens.
     pub listening: Vec<String>,
+    /// Where others are told to find it.
+    pub advertised: Vec<String>,
     /// The latest refusals of peers, newest last, in words.
     pub refusals: Vec<String>,
     /// Counters since the start.

@@ -3,36 +3,42 @@
 use std::time::Duration;
 
 use sigmalock_core::{Mode, PeerId, Standing};
-use sigmalock_node::Role;
 use sigmalock_node::report::{
     CounterReport, Holder, LockReport, LockSummary, PeerReport, ReplicaView, StatusReport, Waiter,
 };
+use sigmalock_node::{Names, Role};
 
 use crate::{API_VERSION, LABEL_LEN_MAX, v1};
 
-pub(super) fn lock(report: LockReport) -> v1::Lock {
+pub(super) fn lock(report: LockReport, names: &Names) -> v1::Lock {
     let token = report.replicas.iter().map(|replica| replica.token.0).max().unwrap_or(0);
     v1::Lock {
         name: report.name.to_string(),
         replicas_total: count(report.n),
         quorum: count(report.m),
-        holder: report.holders.first().cloned().map(holder),
-        replicas: report.replicas.iter().map(replica).collect(),
-        waiters: report.queue.into_iter().map(waiter).collect(),
+        holder: report.holders.first().cloned().map(|first| holder(first, names)),
+        replicas: report.replicas.iter().map(|one| replica(one, names)).collect(),
+        waiters: report.queue.into_iter().map(|one| waiter(one, names)).collect(),
         waiting: count(report.waiting),
         token,
         asked: count(report.asked),
         answered: count(report.answered),
-        holders: report.holders.into_iter().map(holder).collect(),
+        holders: report.holders.into_iter().map(|one| holder(one, names)).collect(),
     }
 }
 
-fn holder(holder: Holder) -> v1::Holder {
+/// What people call a peer; empty if that is not known.
+pub(super) fn name(peer: PeerId, names: &Names) -> String {
+    names.get(peer).map(ToString::to_string).unwrap_or_default()
+}
+
+fn holder(holder: Holder, names: &Names) -> v1::Holder {
     let (permits, slot) = permit(holder.mode);
     v1::Holder {
         permits,
         slot,
         peer: holder.peer.to_string(),
+        peer_name: name(holder.peer, names),
         label: holder.label.unwrap_or_default(),
         token: holder.token.map_or(0, |token| token.0),
         votes: count(holder.votes),
@@ -59,21 +65,25 @@ fn permit(mode: Mode) -> (u32, Option<u32>) {
     (mode.permits().unwrap_or(0).into(), slot)
 }
 
-fn waiter(waiter: Waiter) -> v1::Waiter {
+fn waiter(waiter: Waiter, names: &Names) -> v1::Waiter {
     v1::Waiter {
         peer: waiter.peer.to_string(),
+        peer_name: name(waiter.peer, names),
         request: waiter.request.map(|request| request.to_string()).unwrap_or_default(),
         labels: waiter.labels,
         users: waiter.users,
     }
 }
 
-fn replica(replica: &ReplicaView) -> v1::Replica {
+fn replica(replica: &ReplicaView, names: &Names) -> v1::Replica {
+    let owner = replica.owners.first();
     v1::Replica {
         index: u32::from(replica.index) + 1,
         host: replica.host.map(|host| host.to_string()).unwrap_or_default(),
         answered: replica.answered,
-        owner: replica.owners.first().map(ToString::to_string).unwrap_or_default(),
+        host_name: replica.host.map(|host| name(host, names)).unwrap_or_default(),
+        owner: owner.map(ToString::to_string).unwrap_or_default(),
+        owner_name: owner.map(|owner| name(owner.client, names)).unwrap_or_default(),
         owners: count(replica.owners.len()),
         held_for_ms: millis(replica.held_for),
         ends_in_ms: millis(replica.ends_in),
@@ -83,7 +93,7 @@ fn replica(replica: &ReplicaView) -> v1::Replica {
     }
 }
 
-pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
+pub(super) fn summary(summary: LockSummary, names: &Names) -> v1::LockSummary {
     let (permits, slot) = permit(summary.mode);
     v1::LockSummary {
         mode: mode(summary.mode).into(),
@@ -93,6 +103,7 @@ pub(super) fn summary(summary: LockSummary) -> v1::LockSummary {
         held: summary.held,
         holders: summary.holders,
         peer: summary.peer.map(|peer| peer.to_string()).unwrap_or_default(),
+        peer_name: summary.peer.map(|peer| name(peer, names)).unwrap_or_default(),
         label: summary.label.unwrap_or_default(),
         token: summary.token.0,
         votes: count(summary.votes),
@@ -111,6 +122,7 @@ pub(super) fn peer(report: PeerReport) -> v1::Peer {
     };
     v1::Peer {
         peer: report.peer.to_string(),
+        name: report.name.map(|name| name.to_string()).unwrap_or_default(),
         network_id: report.network,
         addresses: report.addresses,
         hosts: report.role == Role::Host,
@@ -154,6 +166,7 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         standing: standing.unwrap_or_default().to_owned(),
         advice: report.advice,
         peer: report.peer.to_string(),
+        name: report.name.map(|name| name.to_string()).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api_version: API_VERSION,
         pid: std::process::id(),
@@ -176,6 +189,7 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         quorum: count(report.m),
         lease_max_ms: millis(report.lease_max),
         listening: report.listening,
+        advertised: report.advertised,
         refusals: report.refusals,
         counters: counters(report.counters),
     }
@@ -205,11 +219,6 @@ fn counters(report: CounterReport) -> Vec<v1::Counter> {
     plain.chain(kinds).map(|(name, value)| v1::Counter { name, value }).collect()
 }
 
-/// A peer as people write it: `p` and a number.
-pub(super) fn parse_peer(text: &str) -> Option<PeerId> {
-    text.strip_prefix('p').unwrap_or(text).parse().ok().map(PeerId)
-}
-
 /// A label fit to be shown: short, and on one line.
 pub(super) fn label(text: &str) -> String {
     let mut label: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -235,12 +244,5 @@ mod tests {
         assert_eq!(label("run 17"), "run 17");
         let long = label(&"ü".repeat(LABEL_LEN_MAX));
         assert_eq!(long, "ü".repeat(LABEL_LEN_MAX / 2));
-    }
-
-    #[test]
-    fn peers_are_read_as_they_are_written() {
-        assert_eq!(parse_peer(&PeerId(7).to_string()), Some(PeerId(7)));
-        assert_eq!(parse_peer("7"), Some(PeerId(7)));
-        assert_eq!(parse_peer("q7"), None);
     }
 }

@@ -66,6 +66,7 @@ impl Locks {
         v1::Opened {
             session,
             peer: self.peer.to_string(),
+            peer_name: convert::name(self.peer, &self.handle.names()),
             api_version: API_VERSION,
             peer_version: env!("CARGO_PKG_VERSION").to_owned(),
             holder: format!("{}/{:x}/{session}", self.peer, self.life_us),
@@ -78,7 +79,7 @@ fn name(text: &str) -> Result<Name, Status> {
 }
 
 fn peer(text: &str) -> Result<PeerId, Status> {
-    convert::parse_peer(text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         Status::invalid_argument(format!("{text:?} is no peer: peers are p and a number"))
     })
 }
@@ -132,7 +133,7 @@ impl LocksService for Locks {
     ) -> Result<Response<v1::Lock>, Status> {
         self.activity.touch();
         let name = name(&request.get_ref().name)?;
-        Ok(Response::new(convert::lock(self.handle.inspect(name).await)))
+        Ok(Response::new(convert::lock(self.handle.inspect(name).await, &self.handle.names())))
     }
 
     async fn list(
@@ -142,7 +143,8 @@ impl LocksService for Locks {
         let v1::ListRequest { prefix, limit } = request.into_inner();
         let limit = if limit == 0 { LIST_MAX } else { (limit as usize).min(LIST_MAX) };
         let locks = self.handle.list(prefix, limit).await;
-        let locks = locks.into_iter().map(convert::summary).collect();
+        let names = self.handle.names();
+        let locks = locks.into_iter().map(|lock| convert::summary(lock, &names)).collect();
         Ok(Response::new(v1::ListResponse { locks }))
     }
 
@@ -153,13 +155,16 @@ impl LocksService for Locks {
         self.allow(&request, "break locks")?;
         match self.handle.evict(name(&request.get_ref().name)?).await {
             Ok(EvictOutcome::Evicted { peer, label, others }) => {
-                let (peer, label) = (peer.to_string(), label.unwrap_or_default());
-                let others = u32::try_from(others).unwrap_or(u32::MAX);
-                Ok(Response::new(v1::BreakResponse { peer, label, others }))
+                Ok(Response::new(v1::BreakResponse {
+                    peer: peer.to_string(),
+                    peer_name: convert::name(peer, &self.handle.names()),
+                    label: label.unwrap_or_default(),
+                    others: convert::count(others),
+                }))
             }
             Ok(EvictOutcome::NotHeld) => Err(Status::not_found("nobody holds that lock")),
             Err(error @ EvictError::Stopped) => Err(Status::unavailable(error.to_string())),
-            Err(error) => Err(Status::aborted(error.to_string())),
+            Err(error) => Err(Status::aborted(error.in_words(&self.handle.names()))),
         }
     }
 
@@ -174,17 +179,20 @@ impl LocksService for Locks {
         if gone.is_empty() {
             return Err(Status::invalid_argument("nobody is named who is gone"));
         }
+        // As they are called while they are members.
+        let names = self.handle.names();
         let forgotten = self.handle.forget(gone.clone(), unverified).await;
         forgotten.map_err(|error| match error {
             ForgetError::Refused(ForgetRefusal::NotAMember(_)) => {
-                Status::not_found(error.to_string())
+                Status::not_found(error.in_words(&names))
             }
             ForgetError::Stopped => Status::unavailable(error.to_string()),
-            error => Status::failed_precondition(error.to_string()),
+            error => Status::failed_precondition(error.in_words(&names)),
         })?;
         let view = self.handle.status().await.and_then(|status| status.view);
         Ok(Response::new(v1::ForgetResponse {
             peers: gone.iter().map(ToString::to_string).collect(),
+            names: gone.iter().map(|peer| convert::name(*peer, &names)).collect(),
             view: view.as_ref().map_or(0, |view| view.number),
             members: view.map_or(0, |view| convert::count(view.members.len())),
         }))
@@ -227,7 +235,8 @@ impl LocksService for Locks {
         &self, request: Request<v1::WatchRequest>,
     ) -> Result<Response<WatchStream>, Status> {
         let busy = self.activity.session();
-        let watch = self.handle.watch(name(&request.get_ref().name)?);
-        Ok(Response::new(WatchStream::new(watch, until_stopped(self.stopped.clone()), busy)))
+        let name = name(&request.get_ref().name)?;
+        let stopped = until_stopped(self.stopped.clone());
+        Ok(Response::new(WatchStream::new(self.handle.clone(), name, stopped, busy)))
     }
 }

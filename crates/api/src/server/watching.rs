@@ -4,8 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use sigmalock_node::Watch;
+use sigmalock_core::Name;
 use sigmalock_node::report::LockReport;
+use sigmalock_node::{Handle, Watch};
 use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
@@ -15,15 +16,17 @@ use crate::v1;
 /// Looks again whenever the last picture was taken, until the client has enough or the peer stops.
 pub(super) struct WatchStream {
     next: Pin<Box<dyn Future<Output = (LockReport, Watch)> + Send>>,
+    handle: Handle,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
     _busy: Busy,
 }
 
 impl WatchStream {
     pub(super) fn new(
-        watch: Watch, stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
+        handle: Handle, name: Name, stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
     ) -> Self {
-        Self { next: Box::pin(look(watch)), stopped: Box::pin(stopped), _busy: busy }
+        let next = Box::pin(look(handle.watch(name)));
+        Self { next, handle, stopped: Box::pin(stopped), _busy: busy }
     }
 }
 
@@ -40,6 +43,6 @@ impl Stream for WatchStream {
         }
         let (report, watch) = ready!(self.next.as_mut().poll(cx));
         self.next = Box::pin(look(watch));
-        Poll::Ready(Some(Ok(convert::lock(report))))
+        Poll::Ready(Some(Ok(convert::lock(report, &self.handle.names()))))
     }
 }

@@ -4,8 +4,9 @@ use clap::Args;
 use sigmalock_core::Name;
 
 use crate::acquire::{self, Names};
+use crate::known::Known;
 use crate::outcome::{Verdict, after_help, complain};
-use crate::reach::{Peer, not_done};
+use crate::reach::{Peer, not_answered, not_done};
 
 /// Puts whoever holds a lock out: an operator's last resort
 ///
@@ -38,13 +39,14 @@ impl Break {
             return Err(anyhow::anyhow!("{}: left as it is", self.names.joined()));
         }
         let mut outcome = Ok(Verdict::Holds);
-        let results: Vec<_> = super::block_on(async {
+        let (results, known) = super::block_on(async {
             let client = self.peer.connect().await?;
+            let known = Known::of(&client.peers().await.map_err(not_answered)?);
             let mut results = Vec::new();
             for name in &self.names.0 {
                 results.push((name, client.break_lock(name.as_str()).await));
             }
-            anyhow::Ok(results)
+            anyhow::Ok((results, known))
         })?;
         for (name, result) in results {
             let name: &Name = name;
@@ -55,9 +57,10 @@ impl Break {
                     super::print_json(&shape)?;
                 }
                 Ok(broken) => {
+                    let peer = known.show(&broken.peer);
                     let who = match broken.label.as_str() {
-                        "" => format!("whoever was inside at {}", broken.peer),
-                        label => format!("{label} at {}", broken.peer),
+                        "" => format!("whoever was inside at {peer}"),
+                        label => format!("{label} at {peer}"),
                     };
                     let told = match broken.others {
                         0 => format!("{who} was told to leave"),

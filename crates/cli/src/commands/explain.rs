@@ -8,6 +8,7 @@ use sigmalock_core::Name;
 
 use super::inspect::who;
 use crate::args;
+use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::words;
@@ -32,12 +33,13 @@ const EXAMPLES: &str = "  \
 
 impl Explain {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let (lock, status) = super::block_on(async {
+        let (lock, status, peers) = super::block_on(async {
             let client = self.peer.connect().await?;
             let lock = client.inspect(self.name.as_str()).await.map_err(not_answered)?;
-            Ok((lock, client.status().await.map_err(not_answered)?))
+            let status = client.status().await.map_err(not_answered)?;
+            Ok((lock, status, client.peers().await.map_err(not_answered)?))
         })?;
-        let words = explain(&lock, &status.why_not);
+        let words = explain(&lock, &status.why_not, &Known::of(&peers));
         if self.json {
             let why_not = &status.why_not;
             let explained = serde_json::json!({ "words": words, "why_not": why_not, "lock": lock });
@@ -50,27 +52,27 @@ impl Explain {
 }
 
 /// A lock in words, and first of all why this peer can get it for nobody, if so.
-fn explain(lock: &report::Lock, why_not: &str) -> String {
+fn explain(lock: &report::Lock, why_not: &str, known: &Known) -> String {
     let mut text = String::new();
     if !why_not.is_empty() {
         let _ = writeln!(text, "This peer cannot grant locks now: {why_not}.");
     }
-    holder(lock, &mut text);
-    others(lock, &mut text);
+    holder(lock, known, &mut text);
+    others(lock, known, &mut text);
     permits(lock, &mut text);
-    queue(lock, &mut text);
-    hosts(lock, &mut text);
+    queue(lock, known, &mut text);
+    hosts(lock, known, &mut text);
     text
 }
 
-fn holder(lock: &report::Lock, text: &mut String) {
+fn holder(lock: &report::Lock, known: &Known, text: &mut String) {
     let name = &lock.name;
     let _ = match &lock.holder {
         Some(holder) => writeln!(
             text,
             "{name} is held by {} for {}, with {} of {} votes ({} are needed) and token {}. Without \
              renewal its right ends in {}.",
-            who(holder),
+            who(holder, known),
             words::millis(holder.held_for_ms),
             holder.votes,
             lock.replicas_total,
@@ -99,8 +101,8 @@ fn silent(lock: &report::Lock) -> impl Iterator<Item = &report::Replica> {
 }
 
 /// Those who are inside with the first.
-fn others(lock: &report::Lock, text: &mut String) {
-    let with = |other| format!("{}, with token {}", who(other), words::token(other.token));
+fn others(lock: &report::Lock, known: &Known, text: &mut String) {
+    let with = |other| format!("{}, with token {}", who(other, known), words::token(other.token));
     let others: Vec<String> = lock.holders.iter().skip(1).map(with).collect();
     if !others.is_empty() {
         let _ = writeln!(text, "Inside, too: {}.", others.join("; "));
@@ -121,7 +123,7 @@ fn permits(lock: &report::Lock, text: &mut String) {
     };
 }
 
-fn queue(lock: &report::Lock, text: &mut String) {
+fn queue(lock: &report::Lock, known: &Known, text: &mut String) {
     let waiting = lock.waiting;
     let _ = match waiting {
         0 if silent(lock).next().is_some() => {
@@ -138,12 +140,12 @@ fn queue(lock: &report::Lock, text: &mut String) {
     let peers = lock.waiters.iter().enumerate().filter(is_first).map(|(_, waiter)| waiter);
     for (place, waiter) in peers.enumerate() {
         let users = match waiter.labels.as_slice() {
-            [] => waiter.request.clone(),
+            [] => known.request(&waiter.request),
             labels => labels.join(", then "),
         };
         let more = (waiter.users as usize).saturating_sub(waiter.labels.len().max(1));
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let _ = writeln!(text, "  {}. at {}: {users}{more}", place + 1, waiter.peer);
+        let _ = writeln!(text, "  {}. at {}: {users}{more}", place + 1, known.show(&waiter.peer));
     }
     let more = waiting.saturating_sub(u32::try_from(lock.waiters.len()).unwrap_or(u32::MAX));
     if more > 0 && !lock.waiters.is_empty() {
@@ -152,7 +154,7 @@ fn queue(lock: &report::Lock, text: &mut String) {
 }
 
 /// What is wrong with the hosts, and what that means.
-fn hosts(lock: &report::Lock, text: &mut String) {
+fn hosts(lock: &report::Lock, known: &Known, text: &mut String) {
     let silent: Vec<_> = silent(lock).collect();
     let answering = lock.replicas.iter().filter(|replica| replica.answered);
     let abstaining: Vec<_> = answering.filter(|replica| replica.abstains_for_ms > 0).collect();
@@ -161,7 +163,10 @@ fn hosts(lock: &report::Lock, text: &mut String) {
         hosts.sort_unstable();
         hosts.dedup();
         hosts.retain(|host| !host.is_empty());
-        if hosts.is_empty() { "hosts not known".to_owned() } else { hosts.join(", ") }
+        match hosts.is_empty() {
+            true => "hosts not known".to_owned(),
+            false => known.list(hosts).join(", "),
+        }
     };
     if !silent.is_empty() {
         let count = words::count(silent.len() as u64, "vote");
@@ -193,6 +198,10 @@ mod tests {
     use super::*;
     use sigmalock::report::{Holder, Lock, Replica, Waiter};
 
+    fn words(lock: &Lock, why_not: &str) -> String {
+        explain(lock, why_not, &Known::default())
+    }
+
     fn lock(replicas: impl IntoIterator<Item = (&'static str, bool, u64)>) -> Lock {
         let replica = |(i, (owner, answered, abstains_for_ms)): (u32, (&str, bool, u64))| Replica {
             index: i + 1,
@@ -213,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_free_lock_is_said_to_be_free() {
-        let words = explain(&lock([("", true, 0); 3]), "");
+        let words = self::words(&lock([("", true, 0); 3]), "");
         assert_eq!(words, "/x is free: no vote is given to anybody.\nNobody waits for it.\n");
     }
 
@@ -226,7 +235,7 @@ mod tests {
         held.waiting = 3;
         held.waiters =
             vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];
-        let words = explain(&held, "");
+        let words = self::words(&held, "");
         assert!(words.starts_with("/x is held by run make (77) at p7 for "), "{words}");
         assert!(words.contains("with 3 of 3 votes (2 are needed) and token 9"), "{words}");
         assert!(words.contains("  1. at p1: p1/4\n  … and 2 more\n"), "{words}");
@@ -245,19 +254,19 @@ mod tests {
         };
         held.holder = Some(holder(0));
         held.holders = vec![holder(0), holder(1)];
-        let words = explain(&held, "");
+        let words = self::words(&held, "");
         assert!(words.starts_with("/x is held by run make at p0, slot 0 of 0–2 for "), "{words}");
         assert!(words.contains("Inside, too: run make at p1, slot 1 of 0–2, with token 10."));
         assert!(words.contains("1 permit is left, for whoever says --permits 3."), "{words}");
         held.holders.push(holder(2));
-        assert!(explain(&held, "").contains("No permit is left."));
+        assert!(self::words(&held, "").contains("No permit is left."));
         held.holders.truncate(1);
-        assert!(explain(&held, "").contains("2 permits are left"));
+        assert!(self::words(&held, "").contains("2 permits are left"));
     }
 
     #[test]
     fn what_keeps_everybody_out_is_named() {
-        let words = explain(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]), "");
+        let words = self::words(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]), "");
         assert!(words.contains("1 vote cannot be asked: no answer from p2."), "{words}");
         assert!(words.contains("abstain for up to 4.0 s: p1 came"), "{words}");
         assert!(words.contains("1 of 3 votes are to be had, and it takes 2"), "{words}");
@@ -265,18 +274,38 @@ mod tests {
 
     #[test]
     fn a_lock_is_not_called_free_while_a_quorum_of_votes_cannot_be_asked() {
-        let words = explain(&lock([("", true, 0), ("", false, 0), ("", false, 0)]), "");
+        let words = self::words(&lock([("", true, 0), ("", false, 0), ("", false, 0)]), "");
         assert!(!words.contains("is free"), "{words}");
         assert!(words.contains("too few answer to be sure"), "{words}");
-        let words = explain(&lock([("", true, 0), ("", true, 0), ("", false, 0)]), "");
+        let words = self::words(&lock([("", true, 0), ("", true, 0), ("", false, 0)]), "");
         assert!(words.starts_with("/x is free"), "{words}");
         assert!(words.contains("as far as those know that answer"), "{words}");
     }
 
     #[test]
     fn a_peer_that_cannot_grant_says_so_first() {
-        let words = explain(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
+        let words = self::words(&lock([("", true, 0); 3]), "this peer is leaving the swarm");
         let first = "This peer cannot grant locks now: this peer is leaving the swarm.\n";
         assert!(words.starts_with(first), "{words}");
+    }
+
+    #[test]
+    fn peers_are_called_by_their_names() {
+        let mut held = lock([("p7/1", true, 0), ("p7/1", true, 0), ("", false, 0)]);
+        let label = "run make (77)".to_owned();
+        held.holder = Some(Holder { peer: "p7".into(), label, votes: 2, ..Holder::default() });
+        held.waiting = 1;
+        held.waiters =
+            vec![Waiter { peer: "p1".into(), request: "p1/4".into(), ..Waiter::default() }];
+        let peer = |peer: &str, name: &str| report::Peer {
+            peer: peer.into(),
+            name: name.into(),
+            ..report::Peer::default()
+        };
+        let known = [peer("p7", "render-7"), peer("p1", "web"), peer("p2", "db")];
+        let words = explain(&held, "", &Known::of(&known));
+        assert!(words.starts_with("/x is held by run make (77) at render-7 for "), "{words}");
+        assert!(words.contains("  1. at web: web/4\n"), "{words}");
+        assert!(words.contains("no answer from db."), "{words}");
     }
 }

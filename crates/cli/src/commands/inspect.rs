@@ -5,6 +5,7 @@ use sigmalock::report;
 use sigmalock_core::Name;
 
 use crate::args;
+use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
@@ -33,30 +34,26 @@ const EXAMPLES: &str = "  \
 
 impl Inspect {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let lock = look(&self.peer, &self.name)?;
+        let (lock, known) = super::block_on(async {
+            let client = self.peer.connect().await?;
+            let lock = client.inspect(self.name.as_str()).await.map_err(not_answered)?;
+            Ok((lock, Known::of(&client.peers().await.map_err(not_answered)?)))
+        })?;
         if self.json {
             super::print_json(&lock)?;
         } else {
-            super::print(&head(&lock))?;
-            replicas(&lock).print(&mut std::io::stdout().lock())?;
+            super::print(&head(&lock, &known))?;
+            replicas(&lock, &known).print(&mut std::io::stdout().lock())?;
         }
         Ok(Verdict::Holds)
     }
 }
 
-/// What the hosts of a lock say.
-pub(crate) fn look(peer: &Peer, name: &Name) -> anyhow::Result<report::Lock> {
-    super::block_on(async {
-        let client = peer.connect().await?;
-        client.inspect(name.as_str()).await.map_err(not_answered)
-    })
-}
-
-fn head(lock: &report::Lock) -> String {
+fn head(lock: &report::Lock, known: &Known) -> String {
     let total = lock.replicas_total;
     let line = |holder: &report::Holder| {
         let for_ = words::millis(holder.held_for_ms);
-        format!("{} for {for_}, with {} of {total} votes", who(holder), holder.votes)
+        format!("{} for {for_}, with {} of {total} votes", who(holder, known), holder.votes)
     };
     let (name, waiting) = (&lock.name, lock.waiting);
     if let [_, _, ..] = lock.holders.as_slice() {
@@ -76,15 +73,15 @@ fn head(lock: &report::Lock) -> String {
 }
 
 /// A holder as people know it: its label, if its peer told it; with a permit, which.
-pub(crate) fn who(holder: &report::Holder) -> String {
+pub(crate) fn who(holder: &report::Holder, known: &Known) -> String {
     let company = words::company(holder.mode(), holder.permits, holder.slot);
     match holder.label.as_str() {
-        "" => format!("a user of {}{company}", holder.peer),
-        label => format!("{label} at {}{company}", holder.peer),
+        "" => format!("a user of {}{company}", known.show(&holder.peer)),
+        label => format!("{label} at {}{company}", known.show(&holder.peer)),
     }
 }
 
-fn replicas(lock: &report::Lock) -> Table<7> {
+fn replicas(lock: &report::Lock, known: &Known) -> Table<7> {
     let left = |title| (title, Align::Left);
     let right = |title| (title, Align::Right);
     let mut table = Table::new([
@@ -105,11 +102,11 @@ fn replicas(lock: &report::Lock) -> Table<7> {
         };
         table.row([
             replica.index.to_string(),
-            replica.host.clone(),
+            known.show(&replica.host),
             match replica.owners {
                 _ if free => "-".to_owned(),
-                0 | 1 => replica.owner.clone(),
-                owners => format!("{} and {} more", replica.owner, owners - 1),
+                0 | 1 => known.request(&replica.owner),
+                owners => format!("{} and {} more", known.request(&replica.owner), owners - 1),
             },
             if free { "-".to_owned() } else { words::millis(replica.ends_in_ms) },
             replica.waiting.to_string(),
@@ -128,15 +125,27 @@ mod tests {
     fn the_token_is_the_holders_and_what_hosts_know_is_called_by_another_name() {
         let holder = report::Holder { token: 9, ..report::Holder::default() };
         let mut lock = report::Lock { holder: Some(holder), token: 15, ..report::Lock::default() };
-        assert!(head(&lock).contains("\ntoken    9\n"), "{}", head(&lock));
+        assert!(
+            head(&lock, &Known::default()).contains("\ntoken    9\n"),
+            "{}",
+            head(&lock, &Known::default())
+        );
         lock.holder = None;
         let words = "token    not known; the highest that a host knows is 15";
-        assert!(head(&lock).contains(words), "{}", head(&lock));
+        assert!(
+            head(&lock, &Known::default()).contains(words),
+            "{}",
+            head(&lock, &Known::default())
+        );
         lock.token = 0;
-        assert!(head(&lock).contains("token    -"), "{}", head(&lock));
+        assert!(
+            head(&lock, &Known::default()).contains("token    -"),
+            "{}",
+            head(&lock, &Known::default())
+        );
         lock.replicas = vec![report::Replica { token: 15, ..report::Replica::default() }];
         let mut table = Vec::new();
-        replicas(&lock).print(&mut table).expect("it can be written");
+        replicas(&lock, &Known::default()).print(&mut table).expect("it can be written");
         let table = String::from_utf8(table).expect("UTF-8");
         assert!(table.contains("highest token") && table.contains("15"), "{table}");
     }

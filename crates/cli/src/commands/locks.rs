@@ -3,6 +3,7 @@
 use clap::Args;
 use sigmalock::report::LockSummary;
 
+use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
@@ -36,20 +37,22 @@ fn limit(text: &str) -> Result<u32, String> {
 
 impl Locks {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        let locks = super::block_on(async {
+        let (locks, peers) = super::block_on(async {
             let client = self.peer.connect().await?;
-            client.list(self.prefix.as_str(), self.limit).await.map_err(not_answered)
+            let locks =
+                client.list(self.prefix.as_str(), self.limit).await.map_err(not_answered)?;
+            Ok((locks, client.peers().await.map_err(not_answered)?))
         })?;
         if self.json {
             locks.iter().try_for_each(super::print_json)?;
         } else {
-            print_table(&locks)?;
+            print_table(&locks, &Known::of(&peers))?;
         }
         Ok(Verdict::Holds)
     }
 }
 
-fn print_table(locks: &[LockSummary]) -> anyhow::Result<()> {
+fn print_table(locks: &[LockSummary], known: &Known) -> anyhow::Result<()> {
     let left = |title| (title, Align::Left);
     let right = |title| (title, Align::Right);
     let mut table =
@@ -57,8 +60,8 @@ fn print_table(locks: &[LockSummary]) -> anyhow::Result<()> {
     for lock in locks {
         let who = match (lock.held, lock.label.as_str()) {
             (false, _) => "-".to_owned(),
-            (true, "") => lock.peer.clone(),
-            (true, label) => format!("{label} at {}", lock.peer),
+            (true, "") => known.show(&lock.peer),
+            (true, label) => format!("{label} at {}", known.show(&lock.peer)),
         };
         let who = format!("{who}{}", words::company(lock.mode(), lock.permits, lock.slot));
         let who = match lock.holders {

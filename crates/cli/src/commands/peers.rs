@@ -3,12 +3,17 @@
 use clap::Args;
 use sigmalock::report;
 
+use crate::addresses::host_and_port;
+use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
 use crate::words;
 
 /// Lists the peers of the swarm, as this peer knows them, and who of them is a member
+///
+/// Each with the beginning of its id behind its name, and the address at which it is reached, or was; the peer that
+/// answers with the one at which others are told to find it.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Peers {
@@ -40,6 +45,7 @@ impl Peers {
 }
 
 fn print_table(peers: &[report::Peer], status: &report::PeerStatus) -> anyhow::Result<()> {
+    let known = Known::of(peers);
     let left = |title| (title, Align::Left);
     let mut table = Table::new([left("peer"), left("standing"), left("link"), left("address")]);
     for peer in peers {
@@ -48,8 +54,8 @@ fn print_table(peers: &[report::Peer], status: &report::PeerStatus) -> anyhow::R
             (false, true) => format!("up for {}", words::millis(peer.up_for_ms)),
             (false, false) => format!("silent for {}", words::millis(peer.silent_for_ms)),
         };
-        let address = peer.addresses.first().cloned().unwrap_or_default();
-        table.row([peer.peer.clone(), standing(peer), link, address]);
+        let address = peer.addresses.first().map(|at| host_and_port(at)).unwrap_or_default();
+        table.row([known.show_with_id(&peer.peer), standing(peer), link, address]);
     }
     super::print(&head(peers, status))?;
     Ok(table.print(&mut std::io::stdout().lock())?)

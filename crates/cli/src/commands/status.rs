@@ -3,6 +3,7 @@
 use clap::Args;
 use sigmalock::report::PeerStatus;
 
+use crate::addresses::host_and_port;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::words;
@@ -71,7 +72,12 @@ fn members(status: &PeerStatus) -> String {
 fn describe(status: &PeerStatus) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
-    line("peer", format!("{} (process {}, version {})", status.peer, status.pid, status.version));
+    let (id, pid, version) = (&status.peer, status.pid, &status.version);
+    let peer = match status.name.as_str() {
+        "" => format!("{id} (process {pid}, version {version})"),
+        name => format!("{name} ({id}, process {pid}, version {version})"),
+    };
+    line("peer", peer);
     let by_others = status.can_grant && !status.votes;
     let can_grant = match (status.can_grant, by_others) {
         (true, true) => "yes, by the votes of others",
@@ -88,6 +94,10 @@ fn describe(status: &PeerStatus) -> String {
     }
     for address in &status.listening {
         line("listens at", address.clone());
+    }
+    let listened = |told: &&String| status.listening.iter().any(|at| at.starts_with(*told));
+    for told in status.advertised.iter().filter(|told| !listened(told)) {
+        line("advertises", host_and_port(told));
     }
     let key = match status.swarm.as_str() {
         "" => "without a swarm key".to_owned(),

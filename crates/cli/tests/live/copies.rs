@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sigmalock::Guard;
 
-use crate::agreed::{brisk, enters, name_of, said};
+use crate::agreed::{brisk, enters, said};
 use crate::fleet::{Fleet, Peer};
 use crate::witness::Witness;
 
@@ -72,7 +72,7 @@ async fn old_backups_of_two_of_three_let_nobody_in_and_every_log_says_so() {
     assert_eq!(tokio::join!(first, second), (false, false));
     for peer in &fleet.peers[1..] {
         says(peer, OLD).await;
-        let name = name_of(peer).await;
+        let name = peer.client().await.peer_name();
         says(&fleet.peers[0], &name).await;
     }
     says(&fleet.peers[0], "came back with an old disk").await;

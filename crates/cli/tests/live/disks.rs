@@ -57,7 +57,10 @@ async fn are_shown_without_memory(fleet: &Fleet, indices: &[usize]) {
     for peer in &fleet.peers {
         let table = said(&peer.ask(&["peers"]));
         for name in &names {
-            let row = table.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            let row = table
+                .lines()
+                .find(|line| line.contains(&format!("({}", &name[..6])))
+                .unwrap_or_default();
             assert!(row.contains(", lost its memory "), "{table}");
         }
         let up = format!(": 3 of 3 members up, {} without memory", names.len());

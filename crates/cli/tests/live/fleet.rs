@@ -268,6 +268,9 @@ impl Fleet {
             let address = self.router.as_ref().map_or("127.0.0.1".into(), address);
             command.args(["--listen", &format!("{address}:0")]);
         }
+        if !extra.contains(&"--name") {
+            command.args(["--name", &format!("m{number}")]);
+        }
         if self.manner.durable {
             command.arg("--data").arg(&data);
         } else {

@@ -17,6 +17,7 @@ mod lan;
 mod load;
 mod modes;
 mod moves;
+mod names;
 mod partitions;
 mod router;
 mod soak;

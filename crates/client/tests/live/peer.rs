@@ -64,6 +64,8 @@ pub(crate) fn config() -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Agreed,
         beginning: Beginning::Found,
         dead_after: Span::from_secs(30),

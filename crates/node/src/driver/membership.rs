@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use libp2p::Multiaddr;
 use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
 use sigmalock_protocols::views::MEMBERS_MAX;
 use tokio::sync::oneshot;
@@ -10,8 +11,11 @@ use tokio::sync::oneshot;
 use super::operator::Errand;
 use super::standing::{LOST, OLD_DISK, named};
 use super::{Driven, Driver};
+use crate::acquaintances::{Acquaintance, bare};
 use crate::handle::Hosts;
-use crate::link::{PeerInfo, Role};
+use crate::identity::peer_of;
+use crate::link::Role;
+use crate::names::Names;
 use crate::origin::Origin;
 use crate::report::{ForgetError, PeerReport, Place, duration};
 
@@ -29,8 +33,8 @@ pub(crate) struct Outlook {
     looked: LocalTime,
     /// The view that was last spoken of.
     view: u64,
-    /// Members that this peer has met, so that people can tell who is missing.
-    met: BTreeMap<PeerId, PeerInfo>,
+    /// Members that this peer has met, also in former lives, so that people can tell who is missing.
+    pub(super) met: BTreeMap<PeerId, Acquaintance>,
     /// Peers with old disks that were spoken of.
     outdated: Vec<PeerId>,
     /// Whether it was said that this peer has lost its memory.
@@ -44,11 +48,12 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    pub(crate) fn new(looks_at: String, origin: Arc<Origin>) -> Self {
+    pub(crate) fn new(looks_at: String, origin: Arc<Origin>, known: Vec<Acquaintance>) -> Self {
+        let met = known.into_iter().map(|known| (peer_of(&known.network), known));
         Self {
             looked: LocalTime::MIN,
             view: 0,
-            met: BTreeMap::new(),
+            met: met.collect(),
             outdated: Vec::new(),
             forgot: false,
             refused: BTreeMap::new(),
@@ -72,19 +77,19 @@ impl Outlook {
 }
 
 /// What whoever runs such a swarm should know.
-fn advice(view: &ViewReport) -> Vec<String> {
+fn advice(view: &ViewReport, names: &Names) -> Vec<String> {
     let two = (view.members.len() == 2)
         .then(|| "two peers cannot survive the crash of one: start a third".to_owned());
     let strangers = (!view.strangers.is_empty()).then(|| {
-        let strangers = named(&view.strangers);
+        let strangers = named(&view.strangers, names);
         format!("of another swarm, founded elsewhere, and of no use here: {strangers}")
     });
-    two.into_iter().chain(strangers).chain(outdated(view)).collect()
+    two.into_iter().chain(strangers).chain(outdated(view, names)).collect()
 }
 
-fn outdated(view: &ViewReport) -> Option<String> {
+fn outdated(view: &ViewReport, names: &Names) -> Option<String> {
     (!view.outdated.is_empty()).then(|| {
-        let outdated = named(&view.outdated);
+        let outdated = named(&view.outdated, names);
         format!(
             "came back with an old disk, and is taken for one that lost its memory: {outdated}; was a backup put \
              back, or does another peer run with a copy of its data directory?"
@@ -123,29 +128,33 @@ impl<P: Driven> Driver<P> {
         let Some(view) = self.protocol.view(self.now) else { return };
         self.say_where_it_belongs();
         let is_in = |peer: PeerId| view.members.iter().any(|member| member.peer == peer);
-        self.outlook.met.retain(|peer, _| is_in(*peer));
+        if view.number > 0 {
+            self.outlook.met.retain(|peer, _| is_in(*peer));
+        }
         self.outlook.refused.retain(|peer, _| is_in(*peer));
         for (peer, connected) in self.peers.iter().filter(|(peer, _)| is_in(**peer)) {
-            self.outlook.met.entry(*peer).or_insert_with(|| connected.info.clone());
+            self.outlook.met.entry(*peer).or_insert_with(|| (&connected.info).into());
         }
         if view.number != self.outlook.view {
             self.outlook.view = view.number;
-            let members: Vec<String> = view.members.iter().map(|m| m.peer.to_string()).collect();
-            let members = members.join(", ");
+            self.learn_names();
+            let names = self.names.read();
+            let members = || names.show_all(view.members.iter().map(|member| &member.peer));
             if view.forced {
                 tracing::warn!(
-                    "an operator had members forgotten: view {} has {members}; whoever else was a member, and lives, \
+                    "an operator had members forgotten: view {} has {}; whoever else was a member, and lives, \
                      has lost its locks",
-                    view.number
+                    view.number,
+                    members()
                 );
             } else {
-                tracing::info!("view {}: {members}", view.number);
+                tracing::info!("view {}: {}", view.number, members());
             }
-            for advice in advice(&view).iter().filter(|_| is_in(self.me.peer)) {
+            for advice in advice(&view, &names).iter().filter(|_| is_in(self.me.peer)) {
                 tracing::warn!("{advice}");
             }
         } else if view.outdated.iter().any(|peer| !self.outlook.outdated.contains(peer)) {
-            outdated(&view).iter().for_each(|words| tracing::warn!("{words}"));
+            outdated(&view, &self.names.read()).iter().for_each(|words| tracing::warn!("{words}"));
         }
         self.outlook.outdated = view.outdated;
     }
@@ -172,7 +181,8 @@ impl<P: Driven> Driver<P> {
             .loss
             .as_ref()
             .map(|why| format!("this peer had lost its memory when it started: {why}"));
-        loss.into_iter().chain(view.into_iter().flat_map(advice)).collect()
+        let names = self.names.read();
+        loss.into_iter().chain(view.into_iter().flat_map(|view| advice(view, &names))).collect()
     }
 
     /// Has the handshakes to come say what the views do.
@@ -240,19 +250,23 @@ impl<P: Driven> Driver<P> {
             };
             Some(Place { view: view.number, since, silent_for, forgot })
         };
-        let report = |peer, info: Option<&PeerInfo>, since: Option<LocalTime>| PeerReport {
+        let text = |address: &Multiaddr| bare(address).to_string();
+        let report = |peer, known: Option<&Acquaintance>, since: Option<LocalTime>| PeerReport {
             peer,
-            network: info.map(|info| info.network.to_string()).unwrap_or_default(),
-            incarnation: info.map(|info| info.incarnation),
-            addresses: info.iter().flat_map(|i| &i.addresses).map(ToString::to_string).collect(),
-            role: info.map_or(Role::Host, |info| info.role),
+            name: known.and_then(|known| known.name.clone()),
+            network: known.map(|known| known.network.to_string()).unwrap_or_default(),
+            incarnation: known.and_then(|known| known.incarnation),
+            addresses: known.iter().flat_map(|known| &known.addresses).map(text).collect(),
+            role: known.map_or(Role::Host, |known| known.role),
             up_for: since.map(|since| duration(self.now.since(since))),
             is_self: peer == self.me.peer,
             place: place(peer),
         };
-        let mut reports = vec![report(self.me.peer, Some(&self.me), Some(self.born))];
+        let mut reports = vec![report(self.me.peer, Some(&(&self.me).into()), Some(self.born))];
         let others = self.peers.iter();
-        reports.extend(others.map(|(id, peer)| report(*id, Some(&peer.info), Some(peer.since))));
+        let others =
+            others.map(|(id, peer)| report(*id, Some(&(&peer.info).into()), Some(peer.since)));
+        reports.extend(others);
         let members = view.iter().flat_map(|view| &view.members).map(|member| member.peer);
         let away = |peer: &PeerId| *peer != self.me.peer && self.peers.session(*peer).is_none();
         let met = &self.outlook.met;
@@ -267,7 +281,7 @@ mod tests {
 
     #[test]
     fn so_many_that_were_refused_are_remembered_and_each_for_so_long() {
-        let mut outlook = Outlook::new(String::new(), Arc::default());
+        let mut outlook = Outlook::new(String::new(), Arc::default(), Vec::new());
         let begin = LocalTime::MIN + Span::from_secs(1);
         for peer in 0..=MEMBERS_MAX as u64 {
             outlook.lives(PeerId(peer), begin);

@@ -13,6 +13,7 @@
 mod around;
 mod calls;
 mod counters;
+mod faces;
 mod leaving;
 mod lookups;
 mod membership;
@@ -50,10 +51,12 @@ use self::membership::Outlook;
 use self::operator::Errand;
 use self::output::{Output, Seen, World};
 use self::peers::Peers;
+use crate::acquaintances::Acquaintance;
 use crate::clock;
 use crate::control::Answer;
 use crate::handle::Local;
 use crate::link::{Command, Event, PeerInfo};
+use crate::names::Book;
 use crate::origin::Origin;
 use crate::store::{Store, WriteError};
 
@@ -125,6 +128,10 @@ pub(crate) struct Setup<P: Protocol> {
     /// With open membership: replicas of a name, and votes that hold it.
     pub(crate) votes: (usize, usize),
     pub(crate) lease_max: Span,
+    /// Who the others were in former lives.
+    pub(crate) known: Vec<Acquaintance>,
+    /// What peers are called, to be kept up to date.
+    pub(crate) names: Book,
     /// Where this peer was told to look for others: the end of a sentence.
     pub(crate) looks_at: String,
     /// Which swarm this peer says that it belongs to.
@@ -164,6 +171,7 @@ pub(crate) struct Driver<P: Protocol> {
     overfull: Vec<u64>,
     votes: (usize, usize),
     outlook: Outlook,
+    names: Book,
     lease_max: Span,
     events: mpsc::Receiver<Event>,
     transport: mpsc::Sender<Command>,
@@ -203,7 +211,8 @@ impl<P: Driven> Driver<P> {
             counters: Counters::default(),
             overfull: Vec::new(),
             votes: setup.votes,
-            outlook: Outlook::new(setup.looks_at, setup.origin),
+            outlook: Outlook::new(setup.looks_at, setup.origin, setup.known),
+            names: setup.names,
             lease_max: setup.lease_max,
             events: setup.events,
             transport: setup.transport,
@@ -219,6 +228,7 @@ impl<P: Driven> Driver<P> {
             me: setup.me,
         };
         driver.feed(Input::Start { incarnation: setup.incarnation, birth: setup.birth });
+        driver.learn_names();
         driver.say_where_it_belongs();
         driver
     }

@@ -20,7 +20,8 @@ impl<P: Driven> Driver<P> {
                 }
                 let hosts = info.role == Role::Host;
                 self.around.placement.up(peer, info.key, hosts, self.now);
-                self.peers.insert(session, info, outbox, self.now);
+                self.meet(&info);
+                self.peers.insert(session, *info, outbox, self.now);
                 self.tell_whom_we_know(peer);
                 self.outlook.refused.remove(&peer);
                 self.feed(Input::PeerUp(peer));
@@ -78,6 +79,7 @@ impl<P: Driven> Driver<P> {
         self.lookups.gone(peer);
         self.around.placement.down(peer, self.now, clean);
         self.feed(Input::PeerDown(peer));
+        self.lose_sight_of(peer);
     }
 
     fn on_frame(&mut self, session: SessionId, from: PeerId, kind: Kind, body: &[u8]) {

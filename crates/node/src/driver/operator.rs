@@ -207,6 +207,7 @@ impl<P: Driven> Driver<P> {
         let (n, m) = self.votes_in(view.as_ref());
         StatusReport {
             peer: self.me.peer,
+            name: self.me.name.clone(),
             role: self.me.role,
             can_grant: why_not.is_none(),
             why_not,
@@ -230,6 +231,7 @@ impl<P: Driven> Driver<P> {
             m,
             lease_max: duration(self.lease_max),
             listening: Vec::new(),
+            advertised: Vec::new(),
             refusals: Vec::new(),
             counters: self.counter_report(),
         }

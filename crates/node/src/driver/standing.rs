@@ -4,6 +4,7 @@ use sigmalock_core::{MemberReport, PeerId, Span, Standing, ViewReport};
 
 use super::{Driven, Driver};
 use crate::link::Role;
+use crate::names::Names;
 use crate::report::{duration, seconds};
 
 /// So many peers are named in a sentence.
@@ -20,10 +21,10 @@ const CUT_OFF: &str = "this peer sees half of the peers of the last hour, or few
                        and so does not vote";
 
 /// Members that lost their memory.
-fn forgetful(view: &ViewReport) -> Option<String> {
+fn forgetful(view: &ViewReport, names: &Names) -> Option<String> {
     let forgetful = view.members.iter().filter(|member| member.forgot).map(|member| member.peer);
     let forgetful: Vec<PeerId> = forgetful.collect();
-    (!forgetful.is_empty()).then(|| named(&forgetful))
+    (!forgetful.is_empty()).then(|| named(&forgetful, names))
 }
 
 impl<P: Driven> Driver<P> {
@@ -98,9 +99,12 @@ impl<P: Driven> Driver<P> {
                 Some(format!(
                     "this peer, a client only, reaches {up} of {members} members of the swarm, and it takes \
                      {needed}{}",
-                    forgetful(view).map_or_else(String::new, |forgetful| format!(
-                        " that remember what they promised; of these do not: {forgetful}"
-                    ))
+                    forgetful(view, &self.names.read()).map_or_else(
+                        String::new,
+                        |forgetful| format!(
+                            " that remember what they promised; of these do not: {forgetful}"
+                        )
+                    )
                 ))
             }
             Standing::Outside => Some(self.why_outside(view)),
@@ -114,18 +118,21 @@ impl<P: Driven> Driver<P> {
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in {}",
                 seconds(duration(for_at_most))
             )),
-            Standing::Minority { up, needed } => Some(match forgetful(view) {
-                Some(forgetful) => format!(
-                    "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
+            Standing::Minority { up, needed } => {
+                let forgetful = forgetful(view, &self.names.read());
+                Some(match forgetful {
+                    Some(forgetful) => format!(
+                        "this peer reaches {up} of {members} members of the swarm that remember what they promised, \
                      itself included, and it takes {needed}; of those who do not ({forgetful}) see \
                      `sigmalock forget --help`: stop them first"
-                ),
-                None => format!(
-                    "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
+                    ),
+                    None => format!(
+                        "this peer reaches {up} of {members} members of the swarm, itself included, and it takes \
                      {needed}{}",
-                    self.what_of_the_others(view)
-                ),
-            }),
+                        self.what_of_the_others(view)
+                    ),
+                })
+            }
         }
     }
 
@@ -137,7 +144,7 @@ impl<P: Driven> Driver<P> {
             [] => "; if the others are gone for good, see `sigmalock forget --help`".into(),
             living => format!(
                 "; there, but refused or refusing this peer: {}; see the lines `refused` of `sigmalock status`",
-                named(living)
+                self.named(living)
             ),
         }
     }
@@ -161,6 +168,10 @@ impl<P: Driven> Driver<P> {
         }
     }
 
+    fn named(&self, peers: &[PeerId]) -> String {
+        named(peers, &self.names.read())
+    }
+
     /// The hosts that it has sessions with.
     fn reached(&self) -> Vec<PeerId> {
         let hosts = self.peers.iter().filter(|(_, peer)| peer.info.role == Role::Host);
@@ -171,8 +182,9 @@ impl<P: Driven> Driver<P> {
         let away = |peer: &PeerId| self.peers.session(*peer).is_none();
         if let Some(peer) = pledged_to.filter(away) {
             return format!(
-                "this peer has pledged itself to a swarm of {expected} hosts that {peer} alone can begin, and cannot \
-                 reach it; if it is gone for good, and none of the others is in a swarm, delete their data directories"
+                "this peer has pledged itself to a swarm of {expected} hosts that {} alone can begin, and cannot \
+                 reach it; if it is gone for good, and none of the others is in a swarm, delete their data directories",
+                self.names.read().show(peer)
             );
         }
         if here >= expected {
@@ -202,7 +214,10 @@ impl<P: Driven> Driver<P> {
         let members: Vec<PeerId> = reached.iter().copied().filter(is_in).collect();
         let whose = if self.me.role == Role::Host { "it waits to be added" } else { "it waits" };
         if !members.is_empty() {
-            format!("this peer is not in the swarm: it waits to be added by {}", named(&members))
+            format!(
+                "this peer is not in the swarm: it waits to be added by {}",
+                self.named(&members)
+            )
         } else if view.number > 0 {
             let count = view.members.len();
             format!(
@@ -212,7 +227,7 @@ impl<P: Driven> Driver<P> {
         } else if !reached.is_empty() {
             format!(
                 "this peer is in no swarm yet: {whose}, and has heard of none from {}",
-                named(&reached)
+                self.named(&reached)
             )
         } else {
             format!(
@@ -247,9 +262,9 @@ impl<P: Driven> Driver<P> {
 }
 
 /// Some peers in a sentence.
-pub(super) fn named(peers: &[PeerId]) -> String {
-    let named: Vec<String> = peers.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+pub(super) fn named(peers: &[PeerId], names: &Names) -> String {
+    let named = names.show_all(peers.iter().take(NAMED_MAX));
     let more = peers.len().saturating_sub(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
+    format!("{named}{more}")
 }

@@ -17,6 +17,7 @@ use super::{Driven, Driver, Exit, Setup};
 use crate::control::{Answer, Query, Question, Reply};
 use crate::handle::{Facts, Handle, Session};
 use crate::link::{Command, Event, Outbox, OutboxReader, Parting, PeerInfo, Role, SessionId};
+use crate::names::Book;
 use crate::store::Store;
 use crate::store::tests::mortal;
 use crate::wire::{Frames, Kind};
@@ -150,6 +151,8 @@ fn info(peer: PeerId) -> PeerInfo {
         role: Role::Host,
         incarnation: Incarnation(1),
         addresses: Vec::new(),
+        reached_at: None,
+        name: None,
         origin: 0,
     }
 }
@@ -159,7 +162,7 @@ impl Stage {
         let (event_sender, events) = mpsc::channel(64);
         let (transport, commands) = mpsc::channel(64);
         let lease_max = Span::from_secs(15);
-        let facts = Facts { me: ME, lease_max, data: None, swarm: None };
+        let facts = Facts { me: ME, lease_max, data: None, swarm: None, names: Book::default() };
         let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),
@@ -173,6 +176,8 @@ impl Stage {
             store,
             votes: (3, 2),
             lease_max,
+            known: Vec::new(),
+            names: Book::default(),
             looks_at: String::new(),
             origin: std::sync::Arc::default(),
             mesh_max: 8,
@@ -187,7 +192,7 @@ impl Stage {
     async fn up(&self, session: u64) -> OutboxReader {
         let (outbox, mut reader) = Outbox::new();
         let session = SessionId(session);
-        self.events.send(Event::Up { session, info: info(OTHER), outbox }).await.unwrap();
+        self.events.send(Event::Up { session, info: Box::new(info(OTHER)), outbox }).await.unwrap();
         // First of all it says whom it knows.
         let bytes = timeout(Duration::from_secs(5), reader.next()).await.unwrap().unwrap();
         assert_eq!(bytes[4], Kind::Query as u8);

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::hub::{Hub, LookUp, Measure};
 use super::limits::{ECHOES_MAX, GOODBYE_MAX, LOOK_UP_MAX, LOOK_UP_PEERS, LOOK_UPS_MAX};
+use super::record::worth_telling;
 use super::session::Order;
 use super::streams::Purpose;
 use crate::link::{Command, Description, Parting};
@@ -53,7 +54,9 @@ impl Hub {
             .collect();
         let kad = &mut self.swarm.behaviour_mut().kad.inner;
         let table_len = kad.kbuckets().map(|bucket| bucket.num_entries()).sum();
-        Description { listening, refusals: self.refusals.iter().cloned().collect(), table_len }
+        let advertised = worth_telling(&self.told());
+        let refusals = self.refusals.iter().cloned().collect();
+        Description { listening, advertised, refusals, table_len }
     }
 
     fn look_up(&mut self, place: Vec<u8>, done: oneshot::Sender<()>) {

@@ -13,6 +13,7 @@ use super::limits::{
     ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_PAUSE, REFUSED_PAUSE,
     SILENCE_MAX, SPARE_CONNECTION_MAX,
 };
+use super::record::Remote;
 use super::session::Order;
 use crate::link::{PeerInfo, SessionId};
 
@@ -45,6 +46,8 @@ pub(crate) struct Connection {
     pub(crate) closing: bool,
     /// It leaves this machine.
     pub(crate) far: bool,
+    /// Its other end.
+    pub(crate) remote: Remote,
     /// It goes by way of a relay.
     pub(crate) relayed: bool,
 }

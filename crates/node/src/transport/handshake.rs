@@ -6,6 +6,8 @@
 //!   │◄─ Hello ─────────────────────────┤
 //!   ├─ Proof ─────────────────────────►│   HMAC over both Hellos, keyed by the swarm's secret
 //!   │◄─ Proof ─────────────────────────┤   or Refusal (code, text), and the end
+//!   ├─ Card (name) ───────────────────►│   once the other's proof has been verified
+//!   │◄─ Card ──────────────────────────┤
 //! ```
 //!
 //! A Hello begins with [`MAGIC`] and the version, and a Refusal is a code and a text, in all versions
@@ -30,6 +32,7 @@ use super::terms::Terms;
 use crate::config::Config;
 use crate::identity::{key_of, peer_of};
 use crate::link::{PeerInfo, Role};
+use crate::names::PeerName;
 use crate::origin::Origin;
 use crate::wire::{HEAD_LEN, Kind, VERSION, frame};
 
@@ -46,6 +49,8 @@ pub(crate) struct Me {
     pub(crate) peer: PeerId,
     pub(crate) incarnation: Incarnation,
     pub(crate) role: Role,
+    /// What people call it, as it tells others.
+    pub(crate) card: String,
     pub(crate) terms: Terms,
     /// Which swarm it belongs to.
     pub(crate) origin: Arc<Origin>,
@@ -64,6 +69,7 @@ impl Me {
             peer: peer_of(&network),
             incarnation,
             role: config.role,
+            card: config.name.as_ref().map(ToString::to_string).unwrap_or_default(),
             terms: Terms::new(config),
             origin: Arc::default(),
             proof_key: key.map_or(NO_SECRET, |key| key.derive("sigmalock session proof")),
@@ -203,6 +209,9 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         let text = "its proof that it knows the swarm key is wrong".into();
         return Err(Outcome::Refuse(Code::Key, text));
     }
+    stream.write_all(&frame(Kind::Card, me.card.as_bytes())).await?;
+    stream.flush().await?;
+    let card = read(stream, Kind::Card, them).await?;
     Ok(PeerInfo {
         peer: hello.peer,
         network: them,
@@ -210,6 +219,8 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         role: hello.role,
         incarnation: hello.incarnation,
         addresses: addresses_from(hello.addresses),
+        reached_at: None,
+        name: PeerName::tamed(&String::from_utf8_lossy(&card)),
         origin: hello.origin,
     })
 }
@@ -328,13 +339,14 @@ pub(crate) fn addresses_to(addresses: &[Multiaddr]) -> Vec<Vec<u8>> {
     addresses.iter().take(ADDRESSES_MAX).map(Multiaddr::to_vec).collect()
 }
 
-/// Addresses from the wire: as many as may be, and those that are some.
+/// Addresses from the wire: as many as may be, and those that are some and can be shown on any terminal.
 pub(crate) fn addresses_from(addresses: Vec<Vec<u8>>) -> Vec<Multiaddr> {
     addresses
         .into_iter()
         .filter(|bytes| bytes.len() <= ADDRESS_LEN_MAX)
         .filter_map(|bytes| Multiaddr::try_from(bytes).ok())
         .filter(|address| !address.is_empty())
+        .filter(|address| address.to_string().chars().all(|c| c.is_ascii_graphic()))
         .take(ADDRESSES_MAX)
         .collect()
 }

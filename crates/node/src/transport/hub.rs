@@ -25,6 +25,7 @@ use super::record::{Record, frame_of, reachable};
 use super::session::{Note, Order};
 use super::streams::Purpose;
 use super::swarm::Behaviour;
+use crate::acquaintances::bare;
 use crate::config::{Config, Weather};
 use crate::identity::peer_of;
 use crate::link::{Command, Event, PeerInfo, Role};
@@ -57,6 +58,8 @@ pub(crate) struct Hub {
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) me: Arc<Me>,
     pub(super) weather: Option<Weather>,
+    /// Where others are told to find this peer; empty: where it listens.
+    pub(super) advertise: Vec<Multiaddr>,
     pub(super) mesh_max: usize,
     pub(super) contacts: BTreeMap<NetworkId, Contact>,
     /// Who has which name in protocols, of those with a session.
@@ -83,14 +86,19 @@ impl Hub {
         swarm: Swarm<Behaviour>, me: Me, config: &Config, events: mpsc::Sender<Event>,
     ) -> Self {
         let (note_sender, notes) = mpsc::channel(NOTES_MAX);
+        // What leads to this very peer may lead nowhere from here.
+        let advertise: Vec<Multiaddr> = config.advertise.iter().map(bare).collect();
+        let joins = config.join.iter().filter(|address| !advertise.contains(&bare(address)));
+        let joins = joins.cloned().map(Join::new).collect();
         Self {
             swarm,
             me: Arc::new(me),
             weather: config.weather,
+            advertise,
             mesh_max: config.mesh_max,
             contacts: BTreeMap::new(),
             names: BTreeMap::new(),
-            joins: config.join.iter().cloned().map(Join::new).collect(),
+            joins,
             look_ups: Vec::new(),
             measures: Vec::new(),
             refusals: VecDeque::new(),
@@ -366,6 +374,14 @@ impl Hub {
             .map(|(_, info)| Record::new(info, far))
             .collect();
         frame_of(&records)
+    }
+
+    /// Where others are told to find this peer.
+    pub(super) fn told(&self) -> Vec<Multiaddr> {
+        match self.advertise.as_slice() {
+            [] => self.swarm.listeners().chain(self.swarm.external_addresses()).cloned().collect(),
+            advertised => advertised.to_vec(),
+        }
     }
 
     /// Newcomers look for hosts. Clients hear of them here, for they have nothing to offer that anybody would

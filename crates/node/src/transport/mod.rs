@@ -49,6 +49,7 @@ use libp2p::{Multiaddr, Swarm};
 use sigmalock_core::Incarnation;
 use tokio::sync::mpsc;
 
+use self::limits::ADDRESSES_MAX;
 pub(crate) use self::limits::JOIN_PAUSE_MAX;
 use crate::config::Config;
 use crate::identity::Identity;
@@ -88,6 +89,14 @@ pub enum StartError {
          it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
     )]
     NotLoopback(Multiaddr),
+    /// What others could not dial.
+    #[error(
+        "{0} leads others nowhere: advertise an address and a port at which they reach this peer"
+    )]
+    Advertise(Multiaddr),
+    /// More than others take note of.
+    #[error("{0} addresses are advertised, and others take note of {ADDRESSES_MAX}")]
+    AdvertiseMany(usize),
     /// An address that is taken, or not of this machine.
     #[error("cannot listen on {address}: {cause}; choose another address with --listen")]
     Listen {
@@ -104,8 +113,15 @@ pub enum StartError {
     Noise(String),
 }
 
-/// Whoever listens to the world has a key.
+/// Whoever listens to the world has a key, and what others are told is of use.
 pub(crate) fn check(config: &Config) -> Result<(), StartError> {
+    if config.advertise.len() > ADDRESSES_MAX {
+        return Err(StartError::AdvertiseMany(config.advertise.len()));
+    }
+    if let Some(nowhere) = config.advertise.iter().find(|address| !record::leads_somewhere(address))
+    {
+        return Err(StartError::Advertise(nowhere.clone()));
+    }
     match config.listen.iter().find(|address| !record::is_loopback(address)) {
         Some(open) if config.swarm_key.is_none() => Err(StartError::NotLoopback(open.clone())),
         _ => Ok(()),
@@ -118,10 +134,11 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
     check(config)?;
     let mut swarm = swarm::build(config, identity)?;
     listen(&mut swarm, &config.listen).await?;
-    if swarm.behaviour().relay_server.is_enabled() {
-        let listening: Vec<_> = swarm.listeners().cloned().collect();
-        listening.into_iter().for_each(|address| swarm.add_external_address(address));
-    }
+    let told: Vec<_> = match config.advertise.as_slice() {
+        [] if swarm.behaviour().relay_server.is_enabled() => swarm.listeners().cloned().collect(),
+        advertised => advertised.to_vec(),
+    };
+    told.into_iter().for_each(|address| swarm.add_external_address(address));
 
     let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
     let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
@@ -134,6 +151,8 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
         role: me.role,
         incarnation,
         addresses: swarm.listeners().cloned().collect(),
+        reached_at: None,
+        name: config.name.clone(),
         origin: origin.get(),
     };
     let hub = hub::Hub::new(swarm, me, config, events);

@@ -187,13 +187,15 @@ mod tests {
 
     use super::super::contact::{Connection, Contact, Join};
     use super::super::handshake::Me;
+    use super::super::record::Remote;
     use super::super::{swarm, tests::config};
     use super::*;
     use crate::identity::{Identity, key_of, new_incarnation, peer_of};
 
     fn connection(index: usize) -> Connection {
         let (id, since) = (ConnectionId::new_unchecked(index), Instant::now());
-        Connection { id, since, closing: false, far: false, relayed: false }
+        let remote = Remote { address: Multiaddr::empty(), dialed: false };
+        Connection { id, since, closing: false, far: false, remote, relayed: false }
     }
 
     /// A hub that has a connection, but no session yet, with each of these.
@@ -218,6 +220,8 @@ mod tests {
             role: Role::Host,
             incarnation: new_incarnation().unwrap(),
             addresses: vec![],
+            reached_at: None,
+            name: None,
             origin: 0,
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::handshake::{addresses_from, addresses_to};
 use super::limits::RECORDS_MAX;
+use crate::acquaintances::bare;
 use crate::link::{PeerInfo, Role};
 use crate::wire::{Frames, Kind};
 
@@ -49,6 +50,44 @@ pub(crate) fn is_loopback(address: &Multiaddr) -> bool {
         Some(Protocol::Ip6(ip)) => ip.is_loopback(),
         _ => false,
     }
+}
+
+/// The other end of a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    pub(crate) address: Multiaddr,
+    /// Whether it was reached there; else it came from there.
+    pub(crate) dialed: bool,
+}
+
+impl Remote {
+    /// Puts the addresses of the peer at this end in order: those by which it is known to be reached come first.
+    pub(crate) fn sort(&self, info: &mut PeerInfo) {
+        let reached = self.dialed.then(|| bare(&self.address));
+        let host = self.address.iter().next();
+        info.addresses.sort_by_key(|address| {
+            (reached.as_ref() != Some(&bare(address)), address.iter().next() != host)
+        });
+        info.reached_at = reached;
+    }
+}
+
+/// Whether others could dial an address: it says which host, and which port of it.
+pub(crate) fn leads_somewhere(address: &Multiaddr) -> bool {
+    let leads = |part: Protocol<'_>| match part {
+        Protocol::Ip4(ip) => !ip.is_unspecified(),
+        Protocol::Ip6(ip) => !ip.is_unspecified(),
+        Protocol::Tcp(port) | Protocol::Udp(port) => port != 0,
+        _ => true,
+    };
+    let is_port = |part| matches!(part, Protocol::Tcp(_) | Protocol::Udp(_));
+    address.iter().all(leads) && address.iter().any(is_port)
+}
+
+/// The addresses to tell others of: loopback ones only where there is nothing else.
+pub(crate) fn worth_telling(addresses: &[Multiaddr]) -> Vec<Multiaddr> {
+    let far = reachable(addresses, true);
+    if far.is_empty() { addresses.to_vec() } else { far }
 }
 
 /// The addresses that mean something over there: loopback ones only on the same machine.

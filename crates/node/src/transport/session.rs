@@ -19,7 +19,7 @@ use super::handshake::{self, Code, Failure, Me, Side};
 use super::limits::{
     HEARTBEAT_EVERY, LATE_MAX, READ_LEN, RECORDS_MAX, SILENCE_MAX, UNHEARD_MAX, WRITE_LEN,
 };
-use super::record::Record;
+use super::record::{Record, Remote};
 use super::weather::Delayed;
 use crate::clock;
 use crate::config::Weather;
@@ -96,6 +96,8 @@ pub(crate) struct Session {
     pub(crate) side: Side,
     /// Where we can be reached from over there.
     pub(crate) addresses: Vec<Multiaddr>,
+    /// The other end of the connection.
+    pub(crate) remote: Remote,
     pub(crate) notes: mpsc::Sender<Note>,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) weather: Option<Weather>,
@@ -115,7 +117,8 @@ impl Session {
     async fn begin(&self, stream: &mut Stream) -> Result<(PeerInfo, Admitted), Failure> {
         let shaken =
             handshake::shake(stream, &self.me, self.network, self.side, &self.addresses).await;
-        let info = shaken?;
+        let mut info = shaken?;
+        self.remote.sort(&mut info);
         let (reply, answer) = oneshot::channel();
         let note = Note::Shaken { connection: self.connection, info: info.clone(), reply };
         let _ = self.notes.send(note).await;
@@ -133,7 +136,7 @@ impl Session {
         let Admitted { session, orders, first } = admitted;
         let peer = info.peer;
         let (outbox, frames) = Outbox::new();
-        let _ = self.events.send(Event::Up { session, info, outbox }).await;
+        let _ = self.events.send(Event::Up { session, info: Box::new(info), outbox }).await;
 
         let pulse = Pulse::new();
         let (reader, writer) = stream.split();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::dummy::DummyTransport;
 use libp2p::core::transport::{Boxed, Transport as _};
 use libp2p::core::upgrade::Version;
 use libp2p::kad::store::MemoryStore;
@@ -55,7 +56,8 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
         kad: Gate::new(kademlia(network, config.role)),
         identify: identify::Behaviour::new(
             identify::Config::new("/sigmalock/1".into(), identity.keypair().public())
-                .with_agent_version(concat!("sigmalock/", env!("CARGO_PKG_VERSION")).into()),
+                .with_agent_version(concat!("sigmalock/", env!("CARGO_PKG_VERSION")).into())
+                .with_hide_listen_addrs(!config.advertise.is_empty()),
         ),
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: local_discovery(config, network).into(),
@@ -115,6 +117,11 @@ fn local_discovery(config: &Config, network: NetworkId) -> Option<mdns::tokio::B
         .ok()
 }
 
+/// Whether this system says how names are looked up.
+fn resolves() -> bool {
+    dns::tokio::Transport::system(DummyTransport::<()>::new()).is_ok()
+}
+
 type Muxed = Boxed<(NetworkId, StreamMuxerBox)>;
 
 /// TCP, and the rest only for those who need it: each costs memory.
@@ -160,12 +167,14 @@ fn transport(
         // Relayed addresses first: TCP would take them for its own.
         transport = relayed.or_transport(transport).map(|either, _| either.into_inner()).boxed();
     }
-    if uses(|part| {
+    let needs_dns = uses(|part| {
         matches!(
             part,
             Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_) | Protocol::Dnsaddr(_)
         )
-    }) {
+    });
+    // In a swarm of several machines others may advertise host names.
+    if needs_dns || (config.swarm_key.is_some() && resolves()) {
         transport = dns::tokio::Transport::system(transport).map_err(StartError::Dns)?.boxed();
     }
     Ok((transport, client))

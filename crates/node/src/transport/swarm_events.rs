@@ -16,7 +16,7 @@ use super::contact::{Connection, Redial};
 use super::handshake::{Failure, Side};
 use super::hub::Hub;
 use super::limits::{ECHOES_MAX, LOOK_UP_PEERS};
-use super::record::{is_loopback, reachable};
+use super::record::{Remote, is_loopback, reachable};
 use super::session::Session;
 use super::streams::{self, Opened, Purpose};
 use super::swarm::BehaviourEvent;
@@ -39,7 +39,8 @@ impl Hub {
                 tracing::debug!("a connection from {send_back_addr} failed: {}", plain(&error));
             }
             SwarmEvent::NewListenAddr { address, .. }
-                if self.swarm.behaviour().relay_server.is_enabled() =>
+                if self.swarm.behaviour().relay_server.is_enabled()
+                    && self.advertise.is_empty() =>
             {
                 self.swarm.add_external_address(address);
             }
@@ -97,6 +98,7 @@ impl Hub {
             since: Instant::now(),
             closing: false,
             far: !is_loopback(address),
+            remote: Remote { address: address.clone(), dialed: endpoint.is_dialer() },
             relayed: address.iter().any(|part| part == Protocol::P2pCircuit),
         });
         self.prefer_direct(network);
@@ -179,14 +181,14 @@ impl Hub {
     fn begin(&mut self, network: NetworkId, connection: ConnectionId, side: Side, stream: Stream) {
         let Some(contact) = self.contacts.get(&network) else { return };
         let Some(over) = contact.connections.iter().find(|c| c.id == connection) else { return };
-        let mine: Vec<_> =
-            self.swarm.listeners().chain(self.swarm.external_addresses()).cloned().collect();
+        let mine = self.told();
         let session = Session {
             me: Arc::clone(&self.me),
             network,
             connection,
             side,
             addresses: reachable(&mine, over.far),
+            remote: over.remote.clone(),
             notes: self.note_sender.clone(),
             events: self.events.clone(),
             weather: self.weather,

@@ -1,5 +1,6 @@
 //! Real sockets on loopback, many peers in one process.
 
+mod advertising;
 mod faults;
 mod handshakes;
 mod measure;
@@ -34,6 +35,8 @@ pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
         relay: false,
         mesh_max: 128,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Open,
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
@@ -78,7 +81,7 @@ impl Peer {
         match &event {
             Event::Up { session, info, outbox } => {
                 self.up.retain(|(_, other, _)| other.peer != info.peer);
-                self.up.push((*session, info.clone(), outbox.clone()));
+                self.up.push((*session, PeerInfo::clone(info), outbox.clone()));
             }
             Event::Down { session, peer, parting } => {
                 self.up.retain(|(other, ..)| other != session);

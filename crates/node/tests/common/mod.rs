@@ -24,6 +24,8 @@ pub(crate) fn alone() -> Config {
         relay: false,
         mesh_max: 64,
         weather: None,
+        name: None,
+        advertise: vec![],
         membership: Membership::Open,
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Handle, Membership, Node as Peer, Role};
+use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -24,6 +24,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::key;
+use crate::addresses::{multiaddress, parsed};
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
 use crate::process::signals::{Signals, exit_code};
@@ -39,6 +40,9 @@ use crate::process::signals::{Signals, exit_code};
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Node {
+    /// What people call this peer, which decides nothing [default: the name of this machine]
+    #[arg(long, value_name = "NAME", env = "SIGMALOCK_NODE_NAME", hide_env_values = true)]
+    name: Option<PeerName>,
     /// Peers to begin with: multiaddresses, or HOST:PORT
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_JOIN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
@@ -57,6 +61,10 @@ pub(crate) struct Node {
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_LISTEN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     listen: Vec<String>,
+    /// Where others are told to find this peer, if that is not where it listens (NAT, containers, clouds)
+    #[arg(long, value_name = "ADDR", env = "SIGMALOCK_ADVERTISE", value_delimiter = ',')]
+    #[arg(hide_env_values = true, value_parser = multiaddress)]
+    advertise: Vec<String>,
     /// Where to serve programs by TCP, or `none` [default: 127.0.0.1:7420, if it is free]
     #[arg(long, value_name = "HOST:PORT", value_parser = Api::from_str)]
     api: Option<Api>,
@@ -122,6 +130,8 @@ pub(crate) struct Node {
 const EXAMPLES: &str = "  \
   sigmalock node --swarm-key my.key --expect 2 --join 192.0.2.7:7421,192.0.2.8:7421
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421,192.0.2.8:7421
+  sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --name render-7
+  sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --advertise 203.0.113.9:7421
   sigmalock node --found --ephemeral";
 
 /// How long the user's own peer stays when nobody needs it.
@@ -166,28 +176,6 @@ fn membership(text: &str) -> Result<Membership, String> {
 
 fn level(text: &str) -> Result<LevelFilter, String> {
     text.parse().map_err(|_| "this should be off, error, warn, info, debug or trace".to_owned())
-}
-
-/// A multiaddress, or `HOST:PORT` put as one.
-fn multiaddress(text: &str) -> Result<String, String> {
-    if text.starts_with('/') {
-        return Ok(text.to_owned());
-    }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        let kind = if address.is_ipv4() { "ip4" } else { "ip6" };
-        return Ok(format!("/{kind}/{}/tcp/{}", address.ip(), address.port()));
-    }
-    match text.rsplit_once(':') {
-        Some((host, port))
-            if !host.is_empty() && !host.contains([':', '/']) && port.parse::<u16>().is_ok() =>
-        {
-            Ok(format!("/dns/{host}/tcp/{port}"))
-        }
-        _ => {
-            Err("an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421"
-                .to_owned())
-        }
-    }
 }
 
 impl Node {
@@ -253,7 +241,9 @@ impl Node {
         let default = [default.to_owned()];
         let listen = if self.listen.is_empty() { &default } else { self.listen.as_slice() };
         Ok(Config {
+            name: self.name.clone().or_else(name_of_this_machine),
             listen: parsed("--listen", listen)?,
+            advertise: parsed("--advertise", &self.advertise)?,
             join: parsed("--join", &self.join)?,
             membership: self.membership,
             beginning: self.beginning()?,
@@ -336,13 +326,11 @@ impl Node {
     }
 }
 
-/// Texts as the addresses that the peer wants.
-fn parsed<T: FromStr>(flag: &str, texts: &[String]) -> Result<Vec<T>, Failure> {
-    let address = |text: &String| {
-        let what = "this is no multiaddress, such as /ip4/192.0.2.7/tcp/7421";
-        text.parse().map_err(|_| Failure::usage(format!("{flag} {text}: {what}")))
-    };
-    texts.iter().map(address).collect()
+/// Where nobody gave this machine a name, its peer has none either.
+fn name_of_this_machine() -> Option<PeerName> {
+    let uname = rustix::system::uname();
+    let name = uname.nodename().to_string_lossy();
+    PeerName::tamed(&name).filter(|_| !matches!(&*name, "localhost" | "(none)"))
 }
 
 /// Ends when nobody has had a session for so long.
@@ -360,21 +348,6 @@ async fn idle_for(server: &Server, limit: Option<Duration>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts_and_ports_become_multiaddresses() {
-        for (given, meant) in [
-            ("192.0.2.7:7421", "/ip4/192.0.2.7/tcp/7421"),
-            ("[2001:db8::1]:7421", "/ip6/2001:db8::1/tcp/7421"),
-            ("peer.example:7421", "/dns/peer.example/tcp/7421"),
-            ("/ip4/1.2.3.4/udp/1/quic-v1", "/ip4/1.2.3.4/udp/1/quic-v1"),
-        ] {
-            assert_eq!(multiaddress(given).as_deref(), Ok(meant));
-        }
-        for bad in ["", "7421", "host", "host:", ":7421", "host:99999", "2001:db8::1:x"] {
-            assert!(multiaddress(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn the_api_is_at_an_address_or_nowhere() {

@@ -14,6 +14,7 @@ use sigmalock_node::{Handle, Node as Peer, Role};
 use tokio::time::sleep;
 
 use super::Node;
+use crate::addresses::host_and_port;
 use crate::outcome::complain;
 use crate::words;
 
@@ -51,9 +52,15 @@ impl Node {
             Ok(status) => status?,
             Err(_) => handle.status().await.context("the peer has stopped")?,
         };
-        line(format_args!("peer {}", status.peer));
+        match &status.name {
+            Some(name) => line(format_args!("peer {name} ({})", status.peer)),
+            None => line(format_args!("peer {}", status.peer)),
+        }
         for address in &status.listening {
             line(format_args!("listening at {address}"));
+        }
+        for address in status.advertised.iter().filter(|_| !self.advertise.is_empty()) {
+            line(format_args!("telling others that it is at {}", host_and_port(address)));
         }
         let mut places = Vec::new();
         places.extend(server.unix().map(|path| format!("unix:{}", path.display())));

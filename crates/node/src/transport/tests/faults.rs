@@ -79,8 +79,14 @@ impl Stranger {
 
     /// A session whose handshake went well; from here on the stranger does what it likes.
     async fn session(to: &Peer) -> (Stream, NetworkId) {
+        Self::session_as(to, "").await
+    }
+
+    /// The same, of one that calls itself so.
+    async fn session_as(to: &Peer, card: &str) -> (Stream, NetworkId) {
         let stranger = Self::new();
-        let me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
+        let mut me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
+        me.card = card.into();
         let (mut stream, side, network) = stranger.stream(to).await;
         handshake::shake(&mut stream, &me, to.me.network, side, &[]).await.unwrap();
         (stream, network)
@@ -131,6 +137,37 @@ async fn another_version_is_refused_with_a_sentence_on_both_sides() {
     a.refusal(ms(1_000), &differ).await;
     b.idle(ms(10)).await;
     assert!(b.down.is_empty());
+}
+
+#[tokio::test]
+async fn whatever_a_peer_calls_itself_is_made_harmless() {
+    for (card, name) in [
+        ("\x1b[2J\x1b]0;owned\x07", Some("2J__0_owned_")),
+        ("render\u{202e}7\u{200b}\u{2066}", Some("render_7__")),
+        ("two words\r\nand a line", Some("two_words__and_a_line")),
+        ("p14622706887153926033", None),
+        (&"x".repeat(2_000), Some(&*"x".repeat(63))),
+        ("", None),
+    ] {
+        let mut a = Peer::start(&config(vec![])).await;
+        let _session = Stranger::session_as(&a, card).await;
+        assert!(a.until_up(1, ms(2_000)).await, "{card:?}");
+        assert_eq!(a.up[0].1.name.as_ref().map(|name| name.as_str()), name);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_longer_than_any_handshake_ends_it_and_hurts_nobody() {
+    let (mut a, mut b) = pair().await;
+    let stranger = Stranger::new();
+    let mut me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
+    me.card = "x".repeat(100_000);
+    let (mut stream, side, _) = stranger.stream(&a).await;
+    let _ = handshake::shake(&mut stream, &me, a.me.network, side, &[]).await;
+    a.refusal(ms(2_000), "a frame of an impossible length").await;
+    a.idle(ms(10)).await;
+    b.idle(ms(10)).await;
+    assert!(a.up.len() == 1 && a.down.is_empty() && b.down.is_empty());
 }
 
 #[tokio::test]

@@ -1,0 +1,42 @@
+//! What this peer keeps of others for people: what they are called, and where they were.
+
+use sigmalock_core::PeerId;
+
+use super::{Driven, Driver};
+use crate::acquaintances::Acquaintance;
+use crate::link::PeerInfo;
+use crate::names::Names;
+
+impl<P: Driven> Driver<P> {
+    /// Writes down how everybody is called who matters now: this peer, those it has sessions with, and members.
+    pub(super) fn learn_names(&self) {
+        let mut names = Names::default();
+        let view = self.protocol.view(self.now);
+        for member in view.iter().flat_map(|view| &view.members) {
+            names.insert(member.peer, None);
+        }
+        for (peer, known) in &self.outlook.met {
+            names.insert(*peer, known.name.clone());
+        }
+        for (peer, connected) in self.peers.iter() {
+            names.insert(*peer, connected.info.name.clone());
+        }
+        names.insert(self.me.peer, self.me.name.clone());
+        *self.names.write() = names;
+    }
+
+    /// A session has begun. What its peer was called before, and where it was, is of no interest any more.
+    pub(super) fn meet(&mut self, info: &PeerInfo) {
+        if let Some(known) = self.outlook.met.get_mut(&info.peer) {
+            *known = Acquaintance::from(info);
+        }
+        self.names.write().insert(info.peer, info.name.clone());
+    }
+
+    /// A session has ended. Only members are missed.
+    pub(super) fn lose_sight_of(&self, peer: PeerId) {
+        if !self.outlook.met.contains_key(&peer) {
+            self.names.write().remove(peer);
+        }
+    }
+}
