@@ -5,6 +5,7 @@ mod args;
 mod cli;
 mod commands;
 mod config;
+mod holder;
 mod lab;
 mod outcome;
 mod parallel;

@@ -5,6 +5,7 @@ use sigmalock::report;
 use sigmalock_core::Name;
 
 use crate::args;
+use crate::holder::name_of;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
 use crate::table::{Align, Table};
@@ -56,7 +57,7 @@ fn head(lock: &report::Lock) -> String {
     let total = lock.replicas_total;
     let line = |holder: &report::Holder| {
         let for_ = words::millis(holder.held_for_ms);
-        format!("{} for {for_}, with {} of {total} votes", who(holder), holder.votes)
+        format!("{} for {for_}, with {} of {total} votes", name_of(holder), holder.votes)
     };
     let (name, waiting) = (&lock.name, lock.waiting);
     if let [_, _, ..] = lock.holders.as_slice() {
@@ -73,15 +74,6 @@ fn head(lock: &report::Lock) -> String {
         token => token.to_string(),
     };
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
-}
-
-/// A holder as people know it: its label, if its peer told it; with a permit, which.
-pub(crate) fn who(holder: &report::Holder) -> String {
-    let company = words::company(holder.mode(), holder.permits, holder.slot);
-    match holder.label.as_str() {
-        "" => format!("a user of {}{company}", holder.peer),
-        label => format!("{label} at {}{company}", holder.peer),
-    }
 }
 
 fn replicas(lock: &report::Lock) -> Table<7> {
