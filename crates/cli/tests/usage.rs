@@ -110,7 +110,7 @@ const BAD: &[(&str, &str)] = &[
         "run -- /a -- $X 1",
         "`--` should stand right before the command; if that begins with '$X', say: sigmalock run /a -- '$X' 1 (several locks are one word, /a,/b)",
     ),
-    ("run /a --tyr true", "there is no `--tyr`; did you mean `--try`?"),
+    ("run /a --tyr true", "there is no `--tyr` here"),
     ("run /a -x true", "there is no `-x` here"),
     ("man /nowhere/at/all", "there is no directory /nowhere/at"),
     ("demo --peers 0", "--peers 0: this should be a whole number between 1 and 20"),

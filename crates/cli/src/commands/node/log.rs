@@ -39,7 +39,8 @@ impl FromStr for Log {
         for word in text.split(',') {
             match (word, LevelFilter::from_str(word)) {
                 ("json", _) if !json => json = true,
-                (_, Ok(found)) if level.is_none() => level = Some(found),
+                // To the library, nothing is a level, too.
+                (_, Ok(found)) if level.is_none() && !word.is_empty() => level = Some(found),
                 _ => {
                     return Err("this should be off, error, warn, info, debug or trace, or json, \
                                 or both with a comma"
