@@ -209,7 +209,7 @@ fn a_command_that_fails_is_quoted(dir: &Path) {
 }
 
 fn a_missing_command_is_a_sentence(dir: &Path) {
-    let missing = dir.join("sigmalock");
+    let missing = dir.join("bin/sigmalock");
     let ran = command(dir, &["role", "blocking"]).env(place::BIN_VARIABLE, &missing).output();
     let ran = ran.expect("it ends");
     let said = String::from_utf8(ran.stderr).expect("UTF-8");
