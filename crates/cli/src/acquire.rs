@@ -1,19 +1,22 @@
 //! Getting locks: what `run` and `lock` have in common.
 
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use sigmalock::{Client, Guard, Guards, Position};
+use sigmalock::{Client, Guard, Guards, LocksError, Position};
 use sigmalock_core::Name;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::args;
+use crate::holder;
 use crate::outcome::complain;
 use crate::process::supervise::Right;
-use crate::reach::{is_a_person_there, not_acquired};
+use crate::reach::{NotHad, is_a_person_there, not_acquired};
 
+/// Where nobody looks, who waits for so long says so, once.
+const SAY_AFTER: Duration = Duration::from_secs(2);
 /// Who waits for so long wants to know why.
 const WONDER_AFTER: Duration = Duration::from_secs(3);
 /// So long may a peer take to say how it is.
@@ -58,26 +61,58 @@ impl Wish {
         if let Some(permits) = self.permits {
             locks = locks.permits(permits.into());
         }
-        if self.try_once {
-            locks = locks.try_once();
-        } else if let Some(wait) = self.wait {
-            locks = locks.wait(wait);
-        }
-        if is_a_person_there() {
-            locks = locks.on_queue(teller());
-        }
-        let guards = tokio::select! {
-            guards = locks.acquire() => guards,
-            never = tell_why(client, names) => match never {},
+        let guards = if self.try_once {
+            locks.try_acquire().await
+        } else {
+            if let Some(wait) = self.wait {
+                locks = locks.wait(wait);
+            }
+            let (tell, told) = watch::channel(None);
+            locks = locks.on_queue(move |name, position: Position| {
+                tell.send_replace(Some((name.to_owned(), position.ahead)));
+            });
+            tokio::select! {
+                guards = locks.acquire() => guards,
+                never = tell_whom(client, told) => match never {},
+                never = tell_why(client, names) => match never {},
+            }
         };
         match guards {
             Ok(guards) => Ok(Held(guards)),
-            Err(error) => {
+            Err(LocksError { name, error }) => {
                 let permits = self.permits.unwrap_or(0);
-                Err(not_acquired(&error.name, permits, &error.error, &why_not(client).await))
+                let (why_not, holder) = tokio::join!(why_not(client), holder::of(client, &name));
+                let why = NotHad { permits, why_not, holder };
+                Err(not_acquired(&name, &error, &why))
             }
         }
     }
+}
+
+/// The lock that this waits for, and how many are before.
+type Place = Option<(String, u32)>;
+
+/// Tells for whom this waits: a person whenever the place in the queue changes, a log once.
+async fn tell_whom(client: &Client, mut told: watch::Receiver<Place>) -> Infallible {
+    let person = is_a_person_there();
+    if !person {
+        sleep(SAY_AFTER).await;
+    }
+    let mut said = None;
+    while told.wait_for(|place| *place != said).await.is_ok() {
+        let place = told.borrow_and_update().clone();
+        if let Some((name, ahead)) = &place {
+            let holder = holder::of(client, name).await;
+            let holder = holder.map_or_else(String::new, |holder| format!("; {holder}"));
+            let ahead = if person { format!(", {ahead} ahead") } else { String::new() };
+            complain(format_args!("sigmalock: waiting for {name}{ahead}{holder}"));
+            if !person {
+                break;
+            }
+        }
+        said = place;
+    }
+    std::future::pending().await
 }
 
 /// Why the peer can grant no locks, in words; empty if it can, or does not say.
@@ -94,19 +129,6 @@ async fn tell_why(client: &Client, names: &Names) -> Infallible {
         if !why_not.is_empty() {
             complain(format_args!("sigmalock: waiting for {}: {why_not}", names.joined()));
             return std::future::pending().await;
-        }
-    }
-}
-
-/// Tells a person about the place in the queue, whenever it changes.
-fn teller() -> impl Fn(&str, Position) + Send + Sync {
-    let told = Mutex::new(None);
-    move |name, position| {
-        let news = Some((name.to_owned(), position.ahead));
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != news {
-            *told = news;
-            complain(format_args!("sigmalock: waiting for {name}, {} ahead", position.ahead));
         }
     }
 }
@@ -178,8 +200,8 @@ mod tests {
 
     #[test]
     fn names_are_taken_in_one_order_whatever_the_order_they_are_given_in() {
-        assert_eq!(names("b,a,b"), names("a,b"));
-        assert_eq!(names("a,b").unwrap().joined(), "a,b");
+        assert_eq!(names("/b,a,b"), names("a,b"));
+        assert_eq!(names("a,b").unwrap().joined(), "/a,/b");
         for bad in ["", "a,", ",a", "a b", "a,,b", "a/"] {
             assert!(names(bad).is_err(), "{bad}");
         }

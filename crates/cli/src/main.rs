@@ -6,6 +6,7 @@ mod args;
 mod cli;
 mod commands;
 mod config;
+mod holder;
 mod known;
 mod lab;
 mod outcome;

@@ -124,7 +124,8 @@ pub(crate) fn report(result: anyhow::Result<Verdict>) -> ExitCode {
     }
 }
 
-fn code(error: &anyhow::Error) -> u8 {
+/// The exit code that a failure calls for.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Failure>() {
         Some(failure) => failure.code,
         None if error.is::<BadParameters>() => LAB_USAGE,

@@ -73,28 +73,39 @@ pub(crate) fn unreachable(error: ConnectError) -> Failure {
     }
 }
 
-/// Why a lock was not acquired, with the name it is about, the number of permits that was asked for, and why
-/// the peer can grant none, if so.
-pub(crate) fn not_acquired(
-    name: &str, permits: u16, error: &AcquireError, why_not: &str,
-) -> anyhow::Error {
+/// What there is to say about a lock that was not to be had.
+#[derive(Debug)]
+pub(crate) struct NotHad {
+    /// How many permits were asked for.
+    pub(crate) permits: u16,
+    /// Why the peer can grant none, if so.
+    pub(crate) why_not: String,
+    /// Who has it, as far as known.
+    pub(crate) holder: Option<String>,
+}
+
+/// Why a lock was not acquired, in words, with its name.
+pub(crate) fn not_acquired(name: &str, error: &AcquireError, why: &NotHad) -> anyhow::Error {
     match error {
         AcquireError::Busy | AcquireError::TimedOut { .. } | AcquireError::Overslept => {
-            let why = if why_not.is_empty() { String::new() } else { format!("; {why_not}") };
-            let error = match error {
+            let mut sentence = match error {
                 // As it was given.
                 AcquireError::TimedOut { waited } => {
                     let waited = humantime::format_duration(*waited);
-                    format!("the lock was not to be had in {waited}")
+                    format!("{name}: the lock was not to be had in {waited}")
                 }
-                error => error.to_string(),
+                error => format!("{name}: {error}"),
             };
-            Failure::not_acquired(format!("{name}: {error}{why}")).into()
+            for why in why.holder.iter().chain(Some(&why.why_not).filter(|why| !why.is_empty())) {
+                sentence = format!("{sentence}; {why}");
+            }
+            Failure::not_acquired(sentence).into()
         }
         AcquireError::BadName { .. } | AcquireError::Refused { .. } => {
             Failure::usage(format!("{name}: {error}")).into()
         }
         AcquireError::OtherPermits { of } => {
+            let permits = why.permits;
             Failure::usage(format!("{name} is in use with --permits {of}, not {permits}")).into()
         }
         AcquireError::Disconnected { .. } => Failure::no_peer(format!("{name}: {error}")).into(),

@@ -28,13 +28,32 @@ pub(crate) fn token(token: u64) -> String {
     if token == 0 { "-".to_owned() } else { token.to_string() }
 }
 
-/// In what company somebody is inside: `, reading`, or `, slot 2 of 0–3`; nothing for one that is alone there.
+/// In what company somebody is inside: ` (reading)`, or ` (slot 2 of 0–3)`; nothing for one that is alone there.
 pub(crate) fn company(mode: Mode, permits: u32, slot: Option<u32>) -> String {
     match (mode, slot) {
-        (Mode::Shared, _) => ", reading".to_owned(),
-        (_, Some(slot)) => format!(", slot {slot} of 0–{}", permits.saturating_sub(1)),
+        (Mode::Shared, _) => " (reading)".to_owned(),
+        (_, Some(slot)) => format!(" (slot {slot} of 0–{})", permits.saturating_sub(1)),
         (_, None) => String::new(),
     }
+}
+
+/// Words in lines of at most so many columns, as far as no word is longer; all but the first are indented.
+pub(crate) fn wrapped(words: &str, columns: usize, indent: usize) -> String {
+    let (mut text, mut used) = (String::new(), indent);
+    for (index, word) in words.split(' ').enumerate() {
+        let length = word.chars().count();
+        if index > 0 && used + 1 + length > columns {
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if index > 0 {
+            text.push(' ');
+            used += 1;
+        }
+        text.push_str(word);
+        used += length;
+    }
+    text
 }
 
 /// `1 vote`, `2 votes`.
@@ -55,6 +74,17 @@ pub(crate) fn seconds(ms: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words_and_a_long_word_has_one_of_its_own() {
+        assert_eq!(wrapped("aaa bbb ccc", 10, 2), "aaa bbb\n  ccc");
+        assert_eq!(
+            wrapped("a /ip4/192.0.2.7/tcp/7421 b", 10, 2),
+            "a\n  /ip4/192.0.2.7/tcp/7421\n  b"
+        );
+        assert_eq!(wrapped("", 10, 2), "");
+        assert_eq!(wrapped("aaa bbb", usize::MAX, 2), "aaa bbb");
+    }
 
     #[test]
     fn lengths_of_time_have_the_units_that_matter() {

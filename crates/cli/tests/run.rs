@@ -106,14 +106,20 @@ fn who_does_not_want_to_wait_is_told_75() {
     wait_until("the holder is inside", || inside.exists());
     let tried = machine.run(&["run", "/x", "--try", "--", "true"]);
     assert_eq!((tried.code, tried.stderr.lines().count()), (Some(75), 1), "{}", tried.stderr);
+    let held = format!("it is held by run sh ({}) at p", holder.id());
+    let busy = format!("sigmalock: /x: the lock cannot be had now; {held}");
+    assert!(tried.stderr.starts_with(&busy), "{}", tried.stderr);
+    assert!(tried.stderr.contains(", with token "), "{}", tried.stderr);
     let begin = Instant::now();
     let waited = machine.run(&["run", "/x", "--wait", "500ms", "--", "true"]);
     assert_eq!(waited.code, Some(75), "{}", waited.stderr);
-    assert_eq!(waited.stderr, "sigmalock: /x: the lock was not to be had in 500ms\n");
+    let in_vain = |limit| format!("sigmalock: /x: the lock was not to be had in {limit}; {held}");
+    assert!(waited.stderr.starts_with(&in_vain("500ms")), "{}", waited.stderr);
+    assert_eq!(waited.stderr.lines().count(), 1, "{}", waited.stderr);
     assert!(begin.elapsed() >= Duration::from_millis(500));
     // As it was given, whatever was left of it for the last of several.
     let waited = machine.run(&["run", "/w,/x", "--wait", "1s", "--", "true"]);
-    assert_eq!(waited.stderr, "sigmalock: /x: the lock was not to be had in 1s\n");
+    assert!(waited.stderr.starts_with(&in_vain("1s")), "{}", waited.stderr);
     // None of several names is held when one cannot be had.
     assert_eq!(machine.run(&["run", "/w,/x", "--try", "--", "true"]).code, Some(75));
     assert_eq!(machine.run(&["run", "/w", "--try", "--", "true"]).code, Some(0));

@@ -110,7 +110,25 @@ const BAD: &[(&str, &str)] = &[
         "--advertise 203.0.113.9: an address is HOST:PORT, or a multiaddress such as /ip4/192.0.2.7/tcp/7421",
     ),
     ("node --api 7420", "--api 7420: this should be an IP address and a port, or none"),
-    ("node --log loud", "--log loud: this should be off, error, warn, info, debug or trace"),
+    (
+        "node --log loud",
+        "--log loud: this should be off, error, warn, info, debug or trace, or json, or both with a comma",
+    ),
+    (
+        "run /a git checkout -- file",
+        "`--` should stand right before the command; if that begins with git, say: sigmalock run /a -- git checkout -- file (several locks are one word, /a,/b)",
+    ),
+    (
+        "run /a --try /b -- true",
+        "`--` should stand right before the command; if that begins with /b, say: sigmalock run /a --try -- /b -- true (several locks are one word, /a,/b)",
+    ),
+    (
+        "run -- /a -- $X 1",
+        "`--` should stand right before the command; if that begins with '$X', say: sigmalock run /a -- '$X' 1 (several locks are one word, /a,/b)",
+    ),
+    ("run /a --tyr true", "there is no `--tyr` here"),
+    ("run /a -x true", "there is no `-x` here"),
+    ("man /nowhere/at/all", "there is no directory /nowhere/at"),
     ("demo --peers 0", "--peers 0: this should be a whole number between 1 and 20"),
     ("demo --seconds 0", "--seconds 0: this should be a whole number of seconds, at most a day"),
     ("bench --clients 0", "--clients 0: this should be a whole number between 1 and 4096"),
@@ -142,6 +160,11 @@ fn completions_and_man_pages_know_every_command() {
     let pages = dir.path().join("man1");
     let ran = sigmalock(&format!("man {}", pages.display()));
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let again = sigmalock(&format!("man {}", pages.display()));
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""), "into what is there");
+    let below = sigmalock(&format!("man {}/above/man1", dir.path().display()));
+    assert_eq!(below.code, Some(64), "{}", below.stderr);
+    assert!(!dir.path().join("above").exists(), "only the last directory is made");
     for page in ["sigmalock.1", "sigmalock-run.1", "sigmalock-key-new.1"] {
         assert!(pages.join(page).exists(), "no {page}");
     }

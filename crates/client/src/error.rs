@@ -1,11 +1,12 @@
 //! What can go wrong, one small enum per operation. Each says what the caller can do, and whether
-//! anything changed.
+//! anything changed; `{:?}` shows the same sentence as `{}`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why there is no connection to a peer. Nothing changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The text is no address.
@@ -41,6 +42,21 @@ pub enum ConnectError {
     /// The directory of the user's own peer cannot be used.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// There is no `sigmalock` to start a peer with. Install it, or say where it or a peer is.
+    #[error(
+        "no peer is running, and none can be started: there is no {program:?}; install sigmalock, say where it is with \
+         SIGMALOCK_BIN, or name a peer with SIGMALOCK_API"
+    )]
+    NotInstalled {
+        /// The command that was to do it.
+        program: PathBuf,
+    },
+    /// This process could not start the thread of a blocking client. Nothing to be done but to need fewer threads.
+    #[error("could not start the thread that keeps the connection: {reason}")]
+    Thread {
+        /// What the system says.
+        reason: String,
+    },
     /// A peer could not be started. Start one by hand: `sigmalock node --found`, or `--join ADDRESS`.
     #[error("could not start a peer with {program:?}: {reason}")]
     Start {
@@ -52,7 +68,7 @@ pub enum ConnectError {
 }
 
 /// Why the user's runtime directory cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
     /// It belongs to another user, who could pose as a peer. Remove it, or set XDG_RUNTIME_DIR.
@@ -80,7 +96,7 @@ pub enum PlaceError {
 }
 
 /// Why a lock was not acquired. Nothing is held, and nothing waits.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// It cannot be had now, and the caller did not want to wait: somebody has it, or too many hosts
@@ -125,7 +141,7 @@ pub enum AcquireError {
 }
 
 /// Why a release was not confirmed. Either way the guard is gone.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// The lock had been lost before: somebody else may have been inside at the same time. Check what was
@@ -142,7 +158,7 @@ pub enum ReleaseError {
 }
 
 /// Why a question was not answered. Nothing changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
     /// The peer does not take this question. Change it as the text says.
@@ -166,7 +182,7 @@ pub enum QueryError {
 }
 
 /// Why what an operator asked for, to break a lock or to forget a member, was not done.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OperatorError {
     /// There is no such holder, or no such member. Nothing changed.
@@ -200,6 +216,26 @@ pub enum OperatorError {
         reason: String,
     },
 }
+
+/// What `fn main() -> Result<…>` shows of an error is its `Debug`: the sentence says more than the fields.
+macro_rules! debug_is_the_sentence {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+debug_is_the_sentence!(
+    ConnectError,
+    PlaceError,
+    AcquireError,
+    ReleaseError,
+    QueryError,
+    OperatorError,
+    crate::several::LocksError
+);
 
 impl From<tonic::Status> for QueryError {
     fn from(status: tonic::Status) -> Self {

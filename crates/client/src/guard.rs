@@ -1,6 +1,7 @@
 //! The right to be inside.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -121,11 +122,20 @@ impl Guard {
     /// # Errors
     /// The lock was lost before, or the connection is. The guard is gone either way.
     pub async fn release(self) -> Result<(), ReleaseError> {
+        let given_back = self.give_back();
+        drop(self);
+        given_back.await
+    }
+
+    /// The lock is on its way back when this returns, and the guard lost; the future tells how it went.
+    pub(crate) fn give_back(&self) -> impl Future<Output = Result<(), ReleaseError>> + use<> {
         let lost_before = self.is_lost();
         let confirmed = self.session.release(self.call);
-        drop(self);
-        let outcome = confirmed.await;
-        if lost_before { Err(ReleaseError::Lost) } else { outcome }
+        self.lease.end();
+        async move {
+            let outcome = confirmed.await;
+            if lost_before { Err(ReleaseError::Lost) } else { outcome }
+        }
     }
 }
 

@@ -10,12 +10,28 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A lock that somebody has is [`AcquireError::Busy`] to who does not want to wait:
+//!
+//! ```no_run
+//! # use sigmalock::AcquireError;
+//! # async fn example(client: sigmalock::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! match client.lock("/cron/cleanup").try_acquire().await {
+//!     Ok(guard) => guard.release().await?,
+//!     Err(AcquireError::Busy) => println!("somebody else is at it"),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! [`blocking`] is the same for programs without `async`.
+//!
 //! A [`Client`] talks to the peer on this machine, which talks to the swarm. A [`Guard`] is the right to be
 //! inside. It is a lease that the peer renews: it ends when the guard is dropped or released, when the
 //! process dies, and also when the peer can no longer renew it. So whoever works for longer than a moment
 //! watches [`Guard::lost`], or asks [`Guard::check`] before each step that matters; and what the lock
 //! protects is safe against a holder that overslept if it looks at [`Guard::token`] ([`fence`]).
 
+pub mod blocking;
 mod client;
 mod clock;
 mod connect;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sigmalock_api::v1;
+use sigmalock_core::Name;
 use tokio::time::timeout;
 
 use crate::client::Client;
@@ -27,8 +28,9 @@ pub struct Position {
     pub wait: Duration,
 }
 
-/// A wish for a lock, under construction. Begins with [`Client::lock`], ends with [`Lock::acquire`].
-#[must_use = "nothing is asked for until `acquire` is awaited"]
+/// A wish for a lock, under construction. Begins with [`Client::lock`], ends with [`Lock::acquire`] or
+/// [`Lock::try_acquire`].
+#[must_use = "nothing is asked for until `acquire` or `try_acquire` is awaited"]
 pub struct Lock {
     client: Client,
     name: String,
@@ -100,12 +102,6 @@ impl Lock {
         self
     }
 
-    /// Does not wait: the lock is free, or [`AcquireError::Busy`].
-    pub fn try_once(mut self) -> Self {
-        self.patience = Patience::Try;
-        self
-    }
-
     /// Calls this with the place in the queue, while waiting, as often as the peer tells it.
     pub fn on_queue(mut self, call: impl FnMut(Position) + Send + 'static) -> Self {
         self.on_queue = Some(Box::new(call));
@@ -117,10 +113,11 @@ impl Lock {
     /// # Errors
     /// See [`AcquireError`]; nothing is held then, and nothing waits.
     pub async fn acquire(mut self) -> Result<Guard, AcquireError> {
+        let name = named(&self.name)?;
         let session = self.client.session().await?;
         let patience = self.patience.shape();
         let positions = self.on_queue.is_some();
-        let waiting = session.ask(&self.name, self.mode, self.ttl, patience, positions)?;
+        let waiting = session.ask(name.as_str(), self.mode, self.ttl, patience, positions)?;
         let answer = follow(waiting, self.on_queue.take());
         let guard = match self.patience {
             Patience::Forever => answer.await?,
@@ -142,6 +139,20 @@ impl Lock {
         };
         if guard.is_lost() { Err(AcquireError::Overslept) } else { Ok(guard) }
     }
+
+    /// Asks, and does not wait: the lock is free, or [`AcquireError::Busy`]; whatever [`Lock::wait`] was told.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
+    pub async fn try_acquire(mut self) -> Result<Guard, AcquireError> {
+        self.patience = Patience::Try;
+        self.acquire().await
+    }
+}
+
+/// The name of a lock, however it was written.
+pub(crate) fn named(text: &str) -> Result<Name, AcquireError> {
+    Name::new(text).map_err(|why| AcquireError::BadName { text: why.to_string() })
 }
 
 impl Mode {

@@ -9,27 +9,36 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::error::{AcquireError, ReleaseError};
 use crate::guard::Guard;
-use crate::lock::{Lock, Position};
+use crate::lock::{Lock, Position, named};
 
-/// A wish for several locks, under construction. Begins with [`Client::locks`], ends with [`Locks::acquire`].
+/// A wish for several locks, under construction. Begins with [`Client::locks`], ends with [`Locks::acquire`] or
+/// [`Locks::try_acquire`].
 ///
 /// They are taken one after the other, in the order of their names: everybody who takes several does so in
 /// the same order, so no two wait for each other.
-#[must_use = "nothing is asked for until `acquire` is awaited"]
+#[must_use = "nothing is asked for until `acquire` or `try_acquire` is awaited"]
 pub struct Locks {
     client: Client,
     /// Sorted, each once.
     names: Vec<String>,
     prepare: Prepare,
-    wait: Option<Duration>,
+    patience: Patience,
     on_queue: Option<OnQueue>,
+}
+
+/// How long to wait for all of them together.
+#[derive(Debug, Clone, Copy)]
+enum Patience {
+    Try,
+    For(Duration),
+    Forever,
 }
 
 type Prepare = Box<dyn Fn(Lock) -> Lock + Send + Sync>;
 type OnQueue = std::sync::Arc<dyn Fn(&str, Position) + Send + Sync>;
 
 /// Which lock could not be had, and why. None is held then.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("{name}: {error}")]
 pub struct LocksError {
     /// The lock.
@@ -47,9 +56,16 @@ impl fmt::Debug for Locks {
 
 impl Locks {
     pub(crate) fn new(client: Client, mut names: Vec<String>) -> Self {
+        // Two ways to write a name are one lock, and one place in the order. What is no name is told when it is asked for.
+        for name in &mut names {
+            if let Ok(canonical) = named(name) {
+                canonical.as_str().clone_into(name);
+            }
+        }
         names.sort_unstable();
         names.dedup();
-        Self { client, names, prepare: Box::new(|lock| lock), wait: None, on_queue: None }
+        let (prepare, patience): (Prepare, _) = (Box::new(|lock| lock), Patience::Forever);
+        Self { client, names, prepare, patience, on_queue: None }
     }
 
     fn each(mut self, change: impl Fn(Lock) -> Lock + Send + Sync + 'static) -> Self {
@@ -73,14 +89,9 @@ impl Locks {
         self.each(move |lock| lock.permits(of))
     }
 
-    /// As [`Lock::try_once`], for each.
-    pub fn try_once(self) -> Self {
-        self.each(Lock::try_once)
-    }
-
     /// Waits at most so long, for all of them together. Default: for ever.
     pub fn wait(mut self, patience: Duration) -> Self {
-        self.wait = Some(patience);
+        self.patience = Patience::For(patience);
         self
     }
 
@@ -100,32 +111,45 @@ impl Locks {
         'anew: loop {
             let mut guards = Guards(Vec::with_capacity(self.names.len()));
             for name in &self.names {
-                let mut lock = (self.prepare)(self.client.lock(name.as_str()));
-                if let Some(wait) = self.wait {
-                    lock = lock.wait(wait.saturating_sub(begin.elapsed()));
-                }
-                if let Some(tell) = self.on_queue.clone() {
-                    let name = name.clone();
-                    lock = lock.on_queue(move |position| tell(&name, position));
-                }
-                match lock.acquire().await {
-                    Ok(guard) => guards.0.push(guard),
-                    Err(error) => {
-                        let error = match (error, self.wait) {
-                            // Of what was left of it nobody knows.
-                            (AcquireError::TimedOut { .. }, Some(waited)) => {
-                                AcquireError::TimedOut { waited }
-                            }
-                            (error, _) => error,
-                        };
-                        return Err(LocksError { name: name.clone(), error });
-                    }
-                }
+                let guard = self.one(name, begin).await;
+                guards.0.push(guard.map_err(|error| LocksError { name: name.clone(), error })?);
                 if guards.is_lost() {
                     continue 'anew;
                 }
             }
             return Ok(guards);
+        }
+    }
+
+    /// Asks, and does not wait: all of them are free, or [`AcquireError::Busy`]; whatever [`Locks::wait`] was told.
+    ///
+    /// # Errors
+    /// As [`Locks::acquire`].
+    pub async fn try_acquire(mut self) -> Result<Guards, LocksError> {
+        self.patience = Patience::Try;
+        self.acquire().await
+    }
+
+    /// The next of them, for which the others were waited since `begin`.
+    async fn one(&self, name: &str, begin: Instant) -> Result<Guard, AcquireError> {
+        let mut lock = (self.prepare)(self.client.lock(name));
+        if let Some(tell) = self.on_queue.clone() {
+            let name = name.to_owned();
+            lock = lock.on_queue(move |position| tell(&name, position));
+        }
+        match self.patience {
+            Patience::Try => lock.try_acquire().await,
+            Patience::Forever => lock.acquire().await,
+            Patience::For(patience) => {
+                let left = patience.saturating_sub(begin.elapsed());
+                match lock.wait(left).acquire().await {
+                    // Of what was left of it nobody knows.
+                    Err(AcquireError::TimedOut { .. }) => {
+                        Err(AcquireError::TimedOut { waited: patience })
+                    }
+                    other => other,
+                }
+            }
         }
     }
 }
@@ -134,6 +158,15 @@ impl Locks {
 #[derive(Debug)]
 #[must_use = "guards that are dropped release their locks"]
 pub struct Guards(Vec<Guard>);
+
+impl IntoIterator for Guards {
+    type Item = Guard;
+    type IntoIter = std::vec::IntoIter<Guard>;
+    /// Each of them, in the order of their names, from now on by itself.
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
 
 impl Guards {
     /// Each of them, in the order of their names: with its name, its token, its slot.

@@ -1,7 +1,7 @@
 //! Starting the user's own peer, once, whoever asks first.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -58,7 +58,10 @@ async fn start_and_wait(
     let program = program();
     let failed = |reason| ConnectError::Start { program: program.clone(), reason };
     let log_path = place::log_file()?;
-    let mut child = spawn(&program, &log_path).map_err(|error| failed(error.to_string()))?;
+    let mut child = spawn(&program, &log_path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ConnectError::NotInstalled { program: program.clone() },
+        _ => failed(error.to_string()),
+    })?;
     let patience_ends = Instant::now() + START_TIMEOUT;
     loop {
         match options.connect_to(socket).await {

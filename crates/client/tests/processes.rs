@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use peer::Dir;
 use rustix::process::{Pid, Signal, kill_process};
-use sigmalock::{Client, ConnectError, place};
+use sigmalock::{Client, ConnectError, blocking, place};
 use sigmalock_api::server::{Server, ServerConfig};
 use sigmalock_node::Node;
 
@@ -23,22 +23,24 @@ const TTL: Duration = Duration::from_secs(2);
 const FAIL_OVER: Duration = Duration::from_millis(200);
 
 type Test = fn(&Path);
-const TESTS: [(&str, Test); 6] = [
+const TESTS: [(&str, Test); 7] = [
     ("programs_that_start_at_once_start_one_peer", programs_that_start_at_once_start_one_peer),
     ("a_command_that_fails_is_quoted", a_command_that_fails_is_quoted),
+    ("a_missing_command_is_a_sentence_where_main_returns_it", a_missing_command_is_a_sentence),
     ("a_named_peer_is_never_started", a_named_peer_is_never_started),
     ("a_killed_holder_is_followed_at_once", a_killed_holder_is_followed_at_once),
     ("a_holder_that_was_stopped_past_its_deadline_is_out", a_stopped_holder_is_out),
     ("a_guard_is_lost_in_time_though_its_peer_is_stopped", a_stopped_peer_loses_its_guards),
 ];
 
-fn main() {
+fn main() -> Result<(), ConnectError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["node", "--user", "--detach"] => run(serve()),
         ["role", "start"] => run(start()),
         ["role", "hold", name] => run(hold(name.to_owned())),
+        ["role", "blocking"] => drop(blocking::Client::connect_or_start()?),
         // What test runners ask to know which tests there are.
         _ if words.contains(&"--list") => {
             for (name, _) in TESTS {
@@ -54,6 +56,7 @@ fn main() {
             }
         }
     }
+    Ok(())
 }
 
 fn run(role: impl Future<Output = ()>) {
@@ -203,6 +206,18 @@ fn a_command_that_fails_is_quoted(dir: &Path) {
     assert!(said.contains("no, because of this") && said.contains("exit status: 3"), "{said}");
     let said = output(command(dir, &["role", "start"]).env(place::BIN_VARIABLE, "/nowhere/at/all"));
     assert!(said.starts_with("error") && said.contains("/nowhere/at/all"), "{said}");
+}
+
+fn a_missing_command_is_a_sentence(dir: &Path) {
+    let missing = dir.join("bin/sigmalock");
+    let ran = command(dir, &["role", "blocking"]).env(place::BIN_VARIABLE, &missing).output();
+    let ran = ran.expect("it ends");
+    let said = String::from_utf8(ran.stderr).expect("UTF-8");
+    let sentence = format!(
+        "Error: no peer is running, and none can be started: there is no {missing:?}; install sigmalock, say where it is \
+         with SIGMALOCK_BIN, or name a peer with SIGMALOCK_API\n"
+    );
+    assert_eq!((ran.status.code(), said), (Some(1), sentence));
 }
 
 fn a_named_peer_is_never_started(dir: &Path) {

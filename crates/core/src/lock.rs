@@ -246,7 +246,10 @@ pub enum Refusal {
         at_least: Span,
     },
     /// A lease longer than a host that lost its memory waits.
-    #[error("a ttl of more than {at_most} is longer than this swarm's longest lease")]
+    #[error(
+        "a ttl of more than {at_most} is longer than this swarm's longest lease: ask for {at_most} or less, or start all \
+         its peers with a longer --lease-max"
+    )]
     TtlTooLong {
         /// The longest ttl that would be accepted.
         at_most: Span,

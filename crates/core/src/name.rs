@@ -1,18 +1,20 @@
 //! Names of locks.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::str::FromStr;
 
-/// The longest name, in bytes.
+/// The longest name, in bytes, its leading slash included.
 pub const NAME_LEN_MAX: usize = 255;
 
-/// The name of a lock: a path-like UTF-8 text of 1 to 255 bytes, such as `/render/frame-17`.
+/// The name of a lock: a path-like UTF-8 text of at most 255 bytes, such as `/render/frame-17`.
 ///
-/// Segments are separated by single slashes; a leading slash is optional and part of the name.
-/// Control characters and white space are refused, because names end up in logs, shells and
+/// Segments are separated by single slashes. A leading slash may be left out: `backup` and `/backup` are the same name,
+/// which has the slash from here on, wherever it is hashed, sent, kept or shown. Control characters and white space are refused, because names end up in logs, shells and
 /// environment variables. Cloning is cheap.
 ///
 /// `Ord` is a fixed total order that is quick to compare (by digest, then by text), good for maps
@@ -30,7 +32,9 @@ pub enum NameError {
     #[error("a lock name must not be empty")]
     Empty,
     /// More than [`NAME_LEN_MAX`] bytes.
-    #[error("a lock name has at most {NAME_LEN_MAX} bytes, this one has {0}")]
+    #[error(
+        "a lock name has at most {NAME_LEN_MAX} bytes with its leading slash, this one has {0}"
+    )]
     TooLong(usize),
     /// White space or a control character.
     #[error("a lock name has no spaces or control characters, this one has {found:?} at byte {at}")]
@@ -54,8 +58,9 @@ impl Name {
         if text.is_empty() {
             return Err(NameError::Empty);
         }
-        if text.len() > NAME_LEN_MAX {
-            return Err(NameError::TooLong(text.len()));
+        let rooted = rooted(text);
+        if rooted.len() > NAME_LEN_MAX {
+            return Err(NameError::TooLong(rooted.len()));
         }
         if let Some((at, found)) =
             text.char_indices().find(|(_, c)| c.is_control() || c.is_whitespace())
@@ -70,10 +75,16 @@ impl Name {
                 _ => at += segment.len() + 1,
             }
         }
-        Ok(Self { digest: fnv1a(text.as_bytes()), text: Arc::from(text) })
+        Ok(Self { digest: fnv1a(rooted.as_bytes()), text: Arc::from(rooted) })
     }
 
-    /// The text.
+    /// What names begin with that people say begin with this: the slash may be left out here as well.
+    #[must_use]
+    pub fn prefix(text: &str) -> Cow<'_, str> {
+        if text.is_empty() { Cow::Borrowed(text) } else { rooted(text) }
+    }
+
+    /// The text, with its leading slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -103,6 +114,11 @@ impl<'de> serde::Deserialize<'de> for Name {
         }
         deserializer.deserialize_str(Text)
     }
+}
+
+/// A text with the slash that every name begins with.
+fn rooted(text: &str) -> Cow<'_, str> {
+    if text.starts_with('/') { Cow::Borrowed(text) } else { Cow::Owned(format!("/{text}")) }
 }
 
 /// FNV-1a, 64 bits: an accelerator for comparisons, not a fingerprint. Equal digests still compare
@@ -161,21 +177,31 @@ impl fmt::Debug for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::{String, ToString};
+    use alloc::string::ToString;
     use proptest::prelude::*;
 
     #[test]
     fn ordinary_names_are_accepted() {
-        for text in ["a", "/a", "backup", "/render/frame-17", "db:shard=3", "größe/ü", "..a", "a.b"]
-        {
+        for text in ["/a", "/render/frame-17", "/db:shard=3", "/größe/ü", "/..a", "/a.b"] {
             assert_eq!(Name::new(text).unwrap().as_str(), text);
         }
     }
 
     #[test]
+    fn a_name_is_the_same_with_and_without_its_leading_slash() {
+        let (short, long) = (Name::new("render/17").unwrap(), Name::new("/render/17").unwrap());
+        assert_eq!((&short, short.as_str()), (&long, "/render/17"));
+        assert_eq!((short.digest, short.cmp(&long)), (long.digest, Ordering::Equal));
+        assert_ne!(Name::new("a/b").unwrap(), Name::new("/a").unwrap());
+        assert_eq!(Name::new("//a"), Err(NameError::EmptySegment(1)), "not three ways to say it");
+        let prefixes = ["", "/", "re", "/re"].map(Name::prefix);
+        assert_eq!(prefixes, ["", "/", "/re", "/re"]);
+    }
+
+    #[test]
     fn each_defect_gets_its_own_sentence() {
         assert_eq!(Name::new(""), Err(NameError::Empty));
-        assert_eq!(Name::new(&"x".repeat(256)), Err(NameError::TooLong(256)));
+        assert_eq!(Name::new(&"x".repeat(256)), Err(NameError::TooLong(257)));
         assert_eq!(Name::new("a b"), Err(NameError::Forbidden { found: ' ', at: 1 }));
         assert_eq!(Name::new("a\u{7}"), Err(NameError::Forbidden { found: '\u{7}', at: 1 }));
         assert_eq!(Name::new("/"), Err(NameError::EmptySegment(1)));
@@ -190,25 +216,30 @@ mod tests {
 
     #[test]
     fn the_longest_name_is_accepted_and_one_byte_more_is_not() {
-        assert!(Name::new(&"x".repeat(NAME_LEN_MAX)).is_ok());
-        assert!(Name::new(&"x".repeat(NAME_LEN_MAX + 1)).is_err());
+        let longest = "x".repeat(NAME_LEN_MAX - 1);
+        assert_eq!(Name::new(&longest), Name::new(&format!("/{longest}")));
+        assert_eq!(Name::new(&longest).unwrap().as_str().len(), NAME_LEN_MAX);
+        assert_eq!(Name::new(&"x".repeat(NAME_LEN_MAX)), Err(NameError::TooLong(256)));
+        assert_eq!(Name::new(&format!("/{longest}x")), Err(NameError::TooLong(256)));
     }
 
     proptest! {
         #[test]
         fn any_text_is_a_name_or_an_error_and_never_a_panic(text in ".{0,300}") {
             if let Ok(name) = Name::new(&text) {
-                prop_assert_eq!(name.to_string(), text);
+                let bare = |text: &str| text.trim_start_matches('/').to_string();
+                prop_assert_eq!(bare(name.as_str()), bare(&text));
+                prop_assert_eq!(Name::new(name.as_str()), Ok(name.clone()));
             }
         }
 
         #[test]
         fn equality_and_order_agree(a in "[a-c/]{1,4}", b in "[a-c/]{1,4}") {
             if let (Ok(x), Ok(y)) = (Name::new(&a), Name::new(&b)) {
-                prop_assert_eq!(x == y, a == b);
-                prop_assert_eq!(x.cmp(&y) == Ordering::Equal, a == b);
+                let same = a.trim_start_matches('/') == b.trim_start_matches('/');
+                prop_assert_eq!(x == y, same);
+                prop_assert_eq!(x.cmp(&y) == Ordering::Equal, same);
                 prop_assert_eq!(x.cmp(&y), y.cmp(&x).reverse());
-                prop_assert_eq!(String::from(x.as_str()), a);
             }
         }
     }

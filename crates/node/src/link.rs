@@ -94,8 +94,9 @@ pub(crate) enum Event {
     },
     /// Somebody refused us, because another peer with our identity is connected there.
     Twin,
-    /// A peer has proven who it is, and there is no session with it, because one has refused the other: so it lives.
-    Refused(PeerId),
+    /// A peer has proven who it is, and there is no session with it, because one has refused the other: so it lives. And why, in
+    /// words.
+    Refused(PeerId, String),
 }
 
 /// What the driver asks of the transport.

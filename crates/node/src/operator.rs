@@ -102,7 +102,7 @@ impl Handle {
 
     /// Locks of the whole swarm whose names begin with `prefix`, by name, at most `limit`.
     pub async fn list(&self, prefix: String, limit: usize) -> Vec<LockSummary> {
-        let limit = limit.min(LIST_MAX);
+        let (limit, prefix) = (limit.min(LIST_MAX), Name::prefix(&prefix).into_owned());
         let peers = self.driver_peers().await;
         let ask = |peer: PeerReport| self.names_of(peer.peer, prefix.clone(), limit);
         let mut merged: BTreeMap<String, Vec<(PeerId, NameEntry)>> = BTreeMap::new();

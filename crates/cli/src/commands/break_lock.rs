@@ -1,9 +1,13 @@
 //! `break`: puts a holder out.
 
+use std::fmt::Write;
+
 use clap::Args;
+use sigmalock::Client;
 use sigmalock_core::Name;
 
 use crate::acquire::{self, Names};
+use crate::holder;
 use crate::known::Known;
 use crate::outcome::{Verdict, after_help, complain};
 use crate::reach::{Peer, not_answered, not_done};
@@ -33,15 +37,20 @@ const EXAMPLES: &str = "  \
   sigmalock break /printer
   sigmalock break /printer,/scanner --yes --json";
 
+const UNASKED: &str = "break interrupts whoever holds the lock: say --yes if that is meant";
+
 impl Break {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
-        if !self.yes && !self.is_meant()? {
-            return Err(anyhow::anyhow!("{}: left as it is", self.names.joined()));
+        if !self.yes {
+            super::a_person(UNASKED)?;
         }
         let mut outcome = Ok(Verdict::Holds);
         let (results, known) = super::block_on(async {
             let client = self.peer.connect().await?;
             let known = Known::of(&client.peers().await.map_err(not_answered)?);
+            if !self.yes && !self.is_meant(&client).await? {
+                return Err(anyhow::anyhow!("{}: left as it is", self.names.joined()));
+            }
             let mut results = Vec::new();
             for name in &self.names.0 {
                 results.push((name, client.break_lock(name.as_str()).await));
@@ -82,13 +91,20 @@ impl Break {
         outcome
     }
 
-    fn is_meant(&self) -> anyhow::Result<bool> {
-        let (names, one) = (self.names.joined(), self.names.0.len() == 1);
-        let risk = format!(
-            "Whoever holds {names} is told to leave; {} passes on when they have, or when their leases end.\n",
+    /// Asks, and says first who would be put out.
+    async fn is_meant(&self, client: &Client) -> anyhow::Result<bool> {
+        let mut risk = String::new();
+        for name in &self.names.0 {
+            let holder = holder::of(client, name.as_str()).await;
+            let holder = holder.unwrap_or_else(|| "nobody is known to hold it".to_owned());
+            let _ = writeln!(risk, "{name}: {holder}.");
+        }
+        let one = self.names.0.len() == 1;
+        let _ = writeln!(
+            risk,
+            "Whoever is inside is told to leave; {} passes on when they have, or when their leases end.",
             if one { "the lock" } else { "each" }
         );
-        let unasked = "break interrupts whoever holds the lock: say --yes if that is meant";
-        super::confirm(&risk, if one { "Break it?" } else { "Break them?" }, unasked)
+        super::confirm(&risk, if one { "Break it?" } else { "Break them?" }, UNASKED)
     }
 }

@@ -6,8 +6,8 @@ use clap::Args;
 use sigmalock::report;
 use sigmalock_core::Name;
 
-use super::inspect::who;
 use crate::args;
+use crate::holder::name_of;
 use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
@@ -72,7 +72,7 @@ fn holder(lock: &report::Lock, known: &Known, text: &mut String) {
             text,
             "{name} is held by {} for {}, with {} of {} votes ({} are needed) and token {}. Without \
              renewal its right ends in {}.",
-            who(holder, known),
+            name_of(holder, known),
             words::millis(holder.held_for_ms),
             holder.votes,
             lock.replicas_total,
@@ -91,8 +91,25 @@ fn holder(lock: &report::Lock, known: &Known, text: &mut String) {
         None if silent(lock).count() >= lock.quorum as usize => {
             writeln!(text, "{name}: nobody is known to hold it, but too few answer to be sure.")
         }
+        None if to_be_had(lock) < lock.quorum as usize => writeln!(
+            text,
+            "{name} is held by nobody, and nobody can get it now: {}.",
+            too_few(lock)
+        ),
         None => writeln!(text, "{name} is free: no vote is given to anybody."),
     };
+}
+
+/// How many votes are given, or would be.
+fn to_be_had(lock: &report::Lock) -> usize {
+    let there = |replica: &&report::Replica| replica.answered && replica.abstains_for_ms == 0;
+    lock.replicas.iter().filter(there).count()
+}
+
+/// That they are not enough.
+fn too_few(lock: &report::Lock) -> String {
+    let (there, total) = (to_be_had(lock), lock.replicas_total);
+    format!("{there} of {total} votes are to be had, and it takes {}", lock.quorum)
 }
 
 /// Votes that could not be asked.
@@ -102,7 +119,8 @@ fn silent(lock: &report::Lock) -> impl Iterator<Item = &report::Replica> {
 
 /// Those who are inside with the first.
 fn others(lock: &report::Lock, known: &Known, text: &mut String) {
-    let with = |other| format!("{}, with token {}", who(other, known), words::token(other.token));
+    let with =
+        |other| format!("{}, with token {}", name_of(other, known), words::token(other.token));
     let others: Vec<String> = lock.holders.iter().skip(1).map(with).collect();
     if !others.is_empty() {
         let _ = writeln!(text, "Inside, too: {}.", others.join("; "));
@@ -130,6 +148,11 @@ fn queue(lock: &report::Lock, known: &Known, text: &mut String) {
             writeln!(text, "Nobody is in its queue, as far as those know that answer.")
         }
         0 => writeln!(text, "Nobody waits for it."),
+        _ if lock.waiters.is_empty() => {
+            let requests = words::count(waiting.into(), "request");
+            let verb = if waiting == 1 { "waits" } else { "wait" };
+            writeln!(text, "{requests} {verb} for it; whose is not known.")
+        }
         1 => writeln!(text, "One request waits for it:"),
         _ => writeln!(text, "{waiting} requests wait for it, of these peers, next first:"),
     };
@@ -174,22 +197,21 @@ fn hosts(lock: &report::Lock, known: &Known, text: &mut String) {
     }
     if !abstaining.is_empty() {
         let longest = abstaining.iter().map(|replica| replica.abstains_for_ms).max().unwrap_or(0);
+        let (verb, them) =
+            if abstaining.len() == 1 { ("abstains", "it") } else { ("abstain", "them") };
         let _ = writeln!(
             text,
-            "{} abstain for up to {}: {} came to host them without knowing whom they were given to before.",
+            "{} {verb} for up to {}: {} came to host {them} without knowing to whom before.",
             words::count(abstaining.len() as u64, "vote"),
             words::millis(longest),
             hosts(&abstaining),
         );
     }
-    let to_be_had = lock.replicas.len().saturating_sub(silent.len() + abstaining.len());
     let needed = lock.quorum as usize;
-    if to_be_had < needed && lock.holder.is_none() {
-        let _ = writeln!(
-            text,
-            "So nobody can get it now: {to_be_had} of {} votes are to be had, and it takes {needed}.",
-            lock.replicas_total
-        );
+    let is_given = lock.replicas.iter().any(|replica| !replica.owner.is_empty());
+    let said_first = !is_given && silent.len() < needed;
+    if to_be_had(lock) < needed && lock.holder.is_none() && !said_first {
+        let _ = writeln!(text, "So nobody can get it now: {}.", too_few(lock));
     }
 }
 
@@ -255,8 +277,8 @@ mod tests {
         held.holder = Some(holder(0));
         held.holders = vec![holder(0), holder(1)];
         let words = self::words(&held, "");
-        assert!(words.starts_with("/x is held by run make at p0, slot 0 of 0–2 for "), "{words}");
-        assert!(words.contains("Inside, too: run make at p1, slot 1 of 0–2, with token 10."));
+        assert!(words.starts_with("/x is held by run make at p0 (slot 0 of 0–2) for "), "{words}");
+        assert!(words.contains("Inside, too: run make at p1 (slot 1 of 0–2), with token 10."));
         assert!(words.contains("1 permit is left, for whoever says --permits 3."), "{words}");
         held.holders.push(holder(2));
         assert!(self::words(&held, "").contains("No permit is left."));
@@ -267,9 +289,14 @@ mod tests {
     #[test]
     fn what_keeps_everybody_out_is_named() {
         let words = self::words(&lock([("", true, 0), ("", true, 4_000), ("", false, 0)]), "");
+        let first = "/x is held by nobody, and nobody can get it now: 1 of 3 votes are to be had, and it takes 2.\n";
+        assert!(words.starts_with(first), "{words}");
         assert!(words.contains("1 vote cannot be asked: no answer from p2."), "{words}");
-        assert!(words.contains("abstain for up to 4.0 s: p1 came"), "{words}");
-        assert!(words.contains("1 of 3 votes are to be had, and it takes 2"), "{words}");
+        assert!(words.contains("1 vote abstains for up to 4.0 s: p1 came to host it"), "{words}");
+        assert!(
+            !words.contains("is free") && words.matches("nobody can get it").count() == 1,
+            "{words}"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use sigmalock::report;
 use sigmalock_core::Name;
 
 use crate::args;
+use crate::holder::name_of;
 use crate::known::Known;
 use crate::outcome::{Verdict, after_help};
 use crate::reach::{Peer, not_answered};
@@ -53,7 +54,8 @@ fn head(lock: &report::Lock, known: &Known) -> String {
     let total = lock.replicas_total;
     let line = |holder: &report::Holder| {
         let for_ = words::millis(holder.held_for_ms);
-        format!("{} for {for_}, with {} of {total} votes", who(holder, known), holder.votes)
+        let who = name_of(holder, known);
+        format!("{who} for {for_}, with {} of {total} votes", holder.votes)
     };
     let (name, waiting) = (&lock.name, lock.waiting);
     if let [_, _, ..] = lock.holders.as_slice() {
@@ -70,15 +72,6 @@ fn head(lock: &report::Lock, known: &Known) -> String {
         token => token.to_string(),
     };
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
-}
-
-/// A holder as people know it: its label, if its peer told it; with a permit, which.
-pub(crate) fn who(holder: &report::Holder, known: &Known) -> String {
-    let company = words::company(holder.mode(), holder.permits, holder.slot);
-    match holder.label.as_str() {
-        "" => format!("a user of {}{company}", known.show(&holder.peer)),
-        label => format!("{label} at {}{company}", known.show(&holder.peer)),
-    }
 }
 
 fn replicas(lock: &report::Lock, known: &Known) -> Table<7> {

@@ -48,12 +48,15 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
+/// Whether there is somebody to ask; if not, that is said.
+fn a_person(unasked: &str) -> Result<(), Failure> {
+    if io::stdin().is_terminal() { Ok(()) } else { Err(Failure::usage(unasked)) }
+}
+
 /// Asks the person at the terminal, after saying what is at stake. Where there is nobody to ask, only
 /// `--yes` will do, and that is said instead.
 fn confirm(risk: &str, question: &str, unasked: &str) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::usage(unasked).into());
-    }
+    a_person(unasked)?;
     let mut stderr = io::stderr();
     write!(stderr, "{risk}{question} [y/N] ")?;
     stderr.flush()?;

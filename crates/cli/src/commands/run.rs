@@ -1,6 +1,6 @@
 //! `run`: a command that runs while a lock is held, and not a moment longer.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -21,7 +21,8 @@ use crate::reach::Peer;
 
 /// Runs a command while holding a lock, and never for longer
 ///
-/// Waits for the lock, runs the command, and gives the lock back. The command finds the name, the fencing
+/// The command begins after `--`, or without it at the first word after NAME that is no flag; flags behind that are the
+/// command's own. Waits for the lock, runs the command, and gives the lock back. The command finds the name, the fencing
 /// token and who it is to the fence in SIGMALOCK_NAME, SIGMALOCK_TOKEN and SIGMALOCK_HOLDER (several names:
 /// several of each, with commas, in the order of SIGMALOCK_NAME); with --permits, which permit it has, counted
 /// from 0, in SIGMALOCK_SLOT.
@@ -53,12 +54,12 @@ pub(crate) struct Run {
     #[arg(long, hide = true)]
     guards: Option<i32>,
     /// The command and its arguments
-    #[arg(value_name = "CMD", required = true, last = true)]
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "  \
-  sigmalock run /backup -- rsync -a /home /mnt/backup
+  sigmalock run backup rsync -a /home /mnt/backup
   sigmalock run /deploy --wait 5m -- make deploy
   sigmalock run /cron/cleanup --try -- sh -c 'cleanup --token $SIGMALOCK_TOKEN'
   sigmalock run /a,/b --ttl 5s -- ./move-from-a-to-b
@@ -67,6 +68,7 @@ const EXAMPLES: &str = "  \
 
 impl Run {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
+        self.begins_where_it_says(&std::env::args_os().collect::<Vec<_>>())?;
         match self.guards {
             None => super::block_on(self.stand_in_front()),
             Some(front) => {
@@ -74,6 +76,26 @@ impl Run {
                 super::block_on(self.guard(front))
             }
         }
+    }
+
+    /// Refuses a line in which `--` stands anywhere but right before the command: it may have been meant to begin there.
+    fn begins_where_it_says(&self, line: &[OsString]) -> Result<(), Failure> {
+        let (before, command) = line.split_at(line.len().saturating_sub(self.command.len()));
+        let is_mark = |word: &OsString| word == "--";
+        if before.last().is_some_and(is_mark) || !line.iter().any(is_mark) {
+            return Ok(());
+        }
+        let mark = OsString::from("--");
+        let own = before.iter().skip(1).filter(|word| !is_mark(word));
+        let command: Vec<_> = command.iter().skip_while(|word| is_mark(word)).collect();
+        let words: Vec<String> =
+            own.chain([&mark]).chain(command.iter().copied()).map(|word| quoted(word)).collect();
+        let first = command.first().map_or_else(String::new, |word| quoted(word));
+        Err(Failure::usage(format!(
+            "`--` should stand right before the command; if that begins with {first}, say: sigmalock {} (several locks \
+             are one word, /a,/b)",
+            words.join(" ")
+        )))
     }
 
     /// What the user sees of it. The peer is started here, so that it is none of what the guardian holds on to.
@@ -178,6 +200,16 @@ async fn wait_no_longer(front: &Front, signals: &mut Signals) -> Signal {
             }
         }
     }
+}
+
+/// A word as a shell would take it.
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "/,.:=@%+-_".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Processes as people want them: not too many.

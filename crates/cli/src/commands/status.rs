@@ -5,6 +5,7 @@ use sigmalock::report::PeerStatus;
 
 use crate::addresses::host_and_port;
 use crate::outcome::{Verdict, after_help};
+use crate::process::terminal;
 use crate::reach::{Peer, not_answered};
 use crate::words;
 
@@ -36,7 +37,7 @@ impl Status {
         if self.json {
             super::print_json(&status)?;
         } else {
-            super::print(&describe(&status))?;
+            super::print(&describe(&status, terminal::columns()))?;
         }
         let well = status.can_grant && (status.votes || !status.hosts);
         Ok(if well { Verdict::Holds } else { Verdict::Violated })
@@ -69,9 +70,29 @@ fn members(status: &PeerStatus) -> String {
     format!("agreed; view {}: {up} of {members} up, {standing}", status.view)
 }
 
-fn describe(status: &PeerStatus) -> String {
+/// Where it listens, and, once, what all of those addresses end with: its public key.
+fn listening(status: &PeerStatus) -> (Vec<String>, Option<String>) {
+    let mut identity = None;
+    let address = |address: &String| match address.split_once("/p2p/") {
+        Some((place, id)) if !id.contains('/') => {
+            identity = Some(id.to_owned());
+            place.to_owned()
+        }
+        _ => address.clone(),
+    };
+    (status.listening.iter().map(address).collect(), identity)
+}
+
+/// As many columns as what a line is about takes.
+const INDENT: usize = 11;
+
+/// Without a terminal, a line is as long as it is.
+fn describe(status: &PeerStatus, columns: Option<usize>) -> String {
     let mut text = String::new();
-    let mut line = |what: &str, value: String| text.push_str(&format!("{what:<10} {value}\n"));
+    let mut line = |what: &str, value: String| {
+        let value = words::wrapped(&value, columns.unwrap_or(usize::MAX), INDENT);
+        text.push_str(&format!("{what:<10} {value}\n"));
+    };
     let (id, pid, version) = (&status.peer, status.pid, &status.version);
     let peer = match status.name.as_str() {
         "" => format!("{id} (process {pid}, version {version})"),
@@ -92,8 +113,12 @@ fn describe(status: &PeerStatus) -> String {
     if !status.why_no_vote.is_empty() && status.why_no_vote != status.why_not {
         line("", status.why_no_vote.clone());
     }
-    for address in &status.listening {
-        line("listens at", address.clone());
+    let (addresses, identity) = listening(status);
+    for address in addresses {
+        line("listens at", address);
+    }
+    if let Some(identity) = identity {
+        line("known as", identity);
     }
     let listened = |told: &&String| status.listening.iter().any(|at| at.starts_with(*told));
     for told in status.advertised.iter().filter(|told| !listened(told)) {
@@ -127,4 +152,36 @@ fn describe(status: &PeerStatus) -> String {
     }
     line("up for", words::millis(status.uptime_ms));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_broken_in_a_word_and_none_is_too_long_for_the_terminal() {
+        let id = "12D3KooWQhCTu6kop75VGuwyzwF7kFpAVJdj8G2mp5qEU4pNARjK";
+        let status = PeerStatus {
+            why_not: "this peer reaches 1 of 2 members of the swarm, itself included, and it takes 2; if the others are \
+                      gone for good, see `sigmalock forget --help`"
+                .into(),
+            listening: vec![
+                format!("/ip4/192.0.2.2/tcp/7421/p2p/{id}"),
+                format!("/ip6/2001:db8:1111:2222:3333:4444:5555:6666/tcp/7421/p2p/{id}"),
+            ],
+            refusals: vec![format!("{id} was refused: the kinds of membership differ (ours agreed, theirs open)")],
+            ..PeerStatus::default()
+        };
+        let text = describe(&status, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("\nlistens at /ip4/192.0.2.2/tcp/7421\n"), "{text}");
+        assert!(text.contains(&format!("\nknown as   {id}\n")), "{text}");
+        let unbroken = describe(&status, None);
+        assert!(
+            unbroken.contains(&status.why_not) && unbroken.contains(&status.refusals[0]),
+            "{unbroken}"
+        );
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&text), words(&unbroken));
+    }
 }

@@ -1,14 +1,20 @@
-//! Who has the terminal. A command in a process group of its own could not read from it otherwise.
+//! Who has the terminal, and how wide it is. A command in a process group of its own could not read from it otherwise.
 
-use std::io::stdin;
+use std::io::{stdin, stdout};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use rustix::process::Pid;
-use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use rustix::termios::{tcgetpgrp, tcgetwinsize, tcsetpgrp};
 
 /// Whether that group has the terminal.
 pub(crate) fn belongs_to(group: Pid) -> bool {
     tcgetpgrp(stdin()).is_ok_and(|owner| owner == group)
+}
+
+/// How many columns it has, if what is written goes there.
+pub(crate) fn columns() -> Option<usize> {
+    let size = tcgetwinsize(stdout()).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
 /// Gives the terminal to a process group. From the background that would stop this process, unless the

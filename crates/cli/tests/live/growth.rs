@@ -33,13 +33,37 @@ async fn growing_from_one_to_nine_takes_seconds_and_delays_nobody() {
     eprintln!("1 to 9 in {took:?}, {entries} entries, longest wait {:?}", load.longest_wait());
     assert!(!held.is_lost(), "the holder did not notice");
     let other = fleet.peers[8].client().await;
-    assert!(other.lock("/growth/held").try_once().acquire().await.is_err(), "it is held");
+    assert!(other.lock("/growth/held").try_acquire().await.is_err(), "it is held");
     held.release().await.expect("held to the end");
     assert_eq!(witness.objections(), [""; 0]);
     assert_eq!(load.lost(), 0, "nobody loses a lock");
     assert!(entries > 100, "only {entries} entries");
     assert!(took < Duration::from_secs(10), "growing took {took:?}");
     assert!(load.longest_wait() < Duration::from_secs(1), "{:?}", load.longest_wait());
+}
+
+#[tokio::test]
+async fn a_founder_says_again_how_many_votes_there_are_when_the_swarm_has_grown() {
+    let mut fleet = Fleet::of(1).await;
+    assert!(fleet.peers[0].logged().contains("a lock is held by 1 of 1 votes"));
+    for size in 2..=5 {
+        fleet.join(&[]).await;
+        fleet.agrees_on(size, Duration::from_secs(20)).await;
+    }
+    let news = || {
+        let log = fleet.peers[0].logged();
+        let lines =
+            log.lines().filter(|line| line.contains("can grant locks: ")).map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    let words = "view 5 has 5 members, and a lock is held by 3 of 5 votes";
+    let begin = Instant::now();
+    while !news().last().is_some_and(|line| line.ends_with(words)) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", news());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(news().len() <= 3, "not a line for each of four: {:?}", news());
 }
 
 /// Restarts all of five durable peers, one after the other. Those who hold locks are at a sixth, a client

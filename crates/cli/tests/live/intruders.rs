@@ -40,6 +40,11 @@ async fn refused(fleet: &mut Fleet, extra: &[&str], word: &str) {
     let client = fleet.peers[index].client().await;
     let peers = client.peers().await.expect("it answers");
     assert_eq!(peers.iter().filter(|peer| !peer.is_self).count(), 0, "it is alone");
+    let status = client.status().await.expect("it answers");
+    if status.membership == "agreed" {
+        let why = &status.why_not;
+        assert!(why.contains("lets it in: ") && why.contains(word), "{why}");
+    }
     drop(fleet.kill(index));
 }
 

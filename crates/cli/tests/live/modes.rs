@@ -141,7 +141,7 @@ async fn three_permits_let_three_in_and_never_four() {
     let client = &clients[0];
     let held = [0, 1, 2].map(|_| client.lock("/modes/gpu").permits(3).ttl(TTL).acquire());
     let held = futures_all(held).await;
-    let fourth = client.lock("/modes/gpu").permits(3).try_once().acquire().await;
+    let fourth = client.lock("/modes/gpu").permits(3).try_acquire().await;
     assert!(matches!(fourth, Err(AcquireError::Busy)), "{fourth:?}");
     let slots: BTreeSet<_> = held.iter().map(|guard| guard.slot()).collect();
     assert_eq!(slots.len(), 3);
@@ -195,7 +195,7 @@ async fn several_names_at_once_are_all_or_none_and_nobody_waits_in_circles() {
     let (one, other) = (&clients[0], &clients[1]);
     let held = one.lock("/modes/fork/2").ttl(TTL).acquire().await.expect("it is free");
     let tried = other.locks(["/modes/fork/3", "/modes/fork/1", "/modes/fork/2"]);
-    let error = tried.try_once().acquire().await.expect_err("one of them is taken");
+    let error = tried.try_acquire().await.expect_err("one of them is taken");
     assert!(matches!(error.error, AcquireError::Busy) && error.name == "/modes/fork/2", "{error}");
     for free in ["/modes/fork/1", "/modes/fork/3"] {
         let guard = one.lock(free).wait(Duration::from_secs(5)).acquire().await;

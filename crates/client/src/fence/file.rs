@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{FenceError, FenceStore, MARKS_MAX, Mark};
+use super::{FenceError, FenceStore, MARKS_MAX, Mark, canonical};
 
 /// Marks that all processes of a machine share, and that outlive them.
 #[derive(Debug, Clone)]
@@ -79,7 +79,18 @@ fn parse(text: &str) -> io::Result<BTreeMap<String, Mark>> {
             _ => Err(bad(number)),
         }
     };
-    text.lines().enumerate().map(mark).collect()
+    let mut marks = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let (name, mark) = mark((number, line))?;
+        // Files of before names were one with and without their slash may have both.
+        let known: &mut Mark = marks.entry(canonical(&name).into_owned()).or_default();
+        let read = known.read.max(mark.read);
+        if mark.token >= known.token {
+            *known = mark;
+        }
+        known.read = read;
+    }
+    Ok(marks)
 }
 
 impl FenceStore for FileStore {

@@ -35,6 +35,10 @@
 mod file;
 mod memory;
 
+use std::borrow::Cow;
+
+use sigmalock_core::Name;
+
 pub use file::FileStore;
 pub use memory::MemoryStore;
 
@@ -81,7 +85,7 @@ pub enum FenceError {
 
 /// Where the marks are kept. An implementation must keep them for as long as the resource lives.
 pub trait FenceStore {
-    /// Gives `judge` the mark of a name. If that returns a mark, keeps it, durably, and then calls `action`.
+    /// Gives `judge` the mark of a name, which has its leading slash if it is that of a lock. If that returns a mark, keeps it, durably, and then calls `action`.
     /// From before the first to after the last, nobody else does the same for that name.
     ///
     /// # Errors
@@ -137,7 +141,7 @@ impl<S: FenceStore> Fence<S> {
     pub fn admit<T>(
         &self, name: &str, token: u64, holder: &str, action: impl FnOnce() -> T,
     ) -> Result<T, FenceError> {
-        self.store.update(name, |seen| judge(seen, token, holder), action)
+        self.store.update(&canonical(name), |seen| judge(seen, token, holder), action)
     }
 
     /// [`Fence::check`] for a reader.
@@ -155,8 +159,13 @@ impl<S: FenceStore> Fence<S> {
     pub fn admit_shared<T>(
         &self, name: &str, token: u64, action: impl FnOnce() -> T,
     ) -> Result<T, FenceError> {
-        self.store.update(name, |seen| judge_shared(seen, token), action)
+        self.store.update(&canonical(name), |seen| judge_shared(seen, token), action)
     }
+}
+
+/// A lock is fenced under one name, however that is written. What is no name of a lock is left as it is.
+fn canonical(name: &str) -> Cow<'_, str> {
+    Name::new(name).map_or(Cow::Borrowed(name), |name| Cow::Owned(name.as_str().to_owned()))
 }
 
 /// The rule for writers: after all others.

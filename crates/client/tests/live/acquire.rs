@@ -21,10 +21,10 @@ async fn a_lock_is_held_by_one_and_then_by_the_next_with_a_higher_token() {
         assert!(first.remaining() > Duration::from_secs(3), "{:?}", first.remaining());
         assert!(first.remaining() <= Duration::from_secs(4), "{:?}", first.remaining());
         assert!(first.deadline() > Instant::now());
-        assert!(matches!(client.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
+        assert!(matches!(client.lock("/a").try_acquire().await, Err(AcquireError::Busy)));
         let (token, holder) = (first.token(), first.holder_id());
         first.release().await.unwrap();
-        let second = client.lock("/a").try_once().acquire().await.unwrap();
+        let second = client.lock("/a").try_acquire().await.unwrap();
         assert!(second.token() > token);
         assert_ne!(second.holder_id(), holder);
     }
@@ -135,7 +135,7 @@ async fn dropping_the_future_takes_the_request_back() {
     timeout(SOON, nobody_waits).await.expect("no orphan waits");
     held.release().await.unwrap();
     // Nobody who was dropped has got it since.
-    drop(client.lock("/a").try_once().acquire().await.unwrap());
+    drop(client.lock("/a").try_acquire().await.unwrap());
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn a_client_that_is_dropped_ends_its_session_but_not_while_a_guard_lives()
     let other = peer.client().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!guard.is_lost());
-    assert!(matches!(other.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
+    assert!(matches!(other.lock("/a").try_acquire().await, Err(AcquireError::Busy)));
     drop(guard);
     drop(timeout(SOON, other.lock("/a").acquire()).await.unwrap().unwrap());
     drop(other);

@@ -6,3 +6,4 @@ mod end;
 mod hostile;
 mod operators;
 mod peer;
+mod words;

@@ -57,7 +57,7 @@ async fn breaking_a_lock_puts_its_holder_out_and_lets_the_next_in() {
     assert_eq!(broken.label, "alice");
     timeout(SOON, guard.lost()).await.expect("the holder is told");
     // It is in no hurry; when it is out, the next need not wait for its lease to end.
-    assert!(matches!(bob.lock("/a").try_once().acquire().await, Err(AcquireError::Busy)));
+    assert!(matches!(bob.lock("/a").try_acquire().await, Err(AcquireError::Busy)));
     assert!(matches!(guard.release().await, Err(ReleaseError::Lost)));
     drop(timeout(SOON, bob.lock("/a").acquire()).await.unwrap().unwrap());
     let answer = bob.break_lock("/nobody").await;

@@ -41,8 +41,10 @@ pub(crate) struct Outlook {
     forgot: bool,
     /// When members without a session proved for the last time that they live.
     pub(super) refused: BTreeMap<PeerId, LocalTime>,
+    /// The latest refusal, and when that was.
+    pub(super) refusal: Option<(LocalTime, String)>,
     /// Where this peer was told to look for others, in words.
-    pub(super) looks_at: String,
+    looks_at: String,
     /// Which swarm this peer says that it belongs to.
     origin: Arc<Origin>,
 }
@@ -57,6 +59,7 @@ impl Outlook {
             outdated: Vec::new(),
             forgot: false,
             refused: BTreeMap::new(),
+            refusal: None,
             looks_at,
             origin,
         }
@@ -73,6 +76,20 @@ impl Outlook {
     pub(super) fn answered(&self, peer: PeerId, now: LocalTime) -> Option<Span> {
         let ago = now.since(*self.refused.get(&peer)?);
         (ago < GONE_AFTER).then_some(ago)
+    }
+
+    /// Why this peer has a session with nobody, in words.
+    pub(super) fn why_nobody(&self, now: LocalTime) -> String {
+        match self.last_refusal(now) {
+            Some(why) => format!("nobody whom it reached lets it in: {why}"),
+            None => format!("nobody has answered{}", self.looks_at),
+        }
+    }
+
+    /// The latest refusal, if that is not long ago.
+    pub(super) fn last_refusal(&self, now: LocalTime) -> Option<&str> {
+        let (at, why) = self.refusal.as_ref()?;
+        (now.since(*at) < GONE_AFTER).then_some(why.as_str())
     }
 }
 
@@ -292,5 +309,16 @@ mod tests {
         let end = begin + GONE_AFTER;
         assert_eq!(outlook.answered(PeerId(0), end), None);
         assert_eq!(outlook.answered(PeerId(1), end), Some(GONE_AFTER / 2));
+    }
+
+    #[test]
+    fn a_refusal_is_the_reason_for_so_long_and_then_nobody_has_answered() {
+        let mut outlook = Outlook::new(" at 192.0.2.7:7421".to_owned(), Arc::default());
+        let begin = LocalTime::MIN + Span::from_secs(1);
+        assert_eq!(outlook.why_nobody(begin), "nobody has answered at 192.0.2.7:7421");
+        outlook.refusal = Some((begin, "12D3 refused us, and says: another swarm".to_owned()));
+        let why = "nobody whom it reached lets it in: 12D3 refused us, and says: another swarm";
+        assert_eq!(outlook.why_nobody(begin + GONE_AFTER / 2), why);
+        assert!(outlook.why_nobody(begin + GONE_AFTER).starts_with("nobody has answered"));
     }
 }

@@ -36,7 +36,10 @@ impl<P: Driven> Driver<P> {
                     self.on_frame(session, from, kind, &body);
                 }
             }
-            Event::Refused(peer) => self.outlook.lives(peer, self.now),
+            Event::Refused(peer, why) => {
+                self.outlook.lives(peer, self.now);
+                self.outlook.refusal = Some((self.now, why));
+            }
             Event::Twin => {
                 let (id, request) = (self.calls.next_call(), LockRequest::Disown);
                 self.feed(Input::Request { id, request });

@@ -196,7 +196,7 @@ impl<P: Driven> Driver<P> {
         let reached = self.reached().len();
         let others = reached.saturating_sub(usize::from(here) - 1);
         let hint = match (reached, others) {
-            (0, _) => format!("; nobody has answered{}", self.outlook.looks_at),
+            (0, _) => format!("; {}", self.outlook.why_nobody(self.now)),
             (_, 0) => String::new(),
             (_, others) => {
                 format!("; {others} more can be reached, not told to --expect {expected}")
@@ -220,9 +220,11 @@ impl<P: Driven> Driver<P> {
             )
         } else if view.number > 0 {
             let count = view.members.len();
+            let refused = self.outlook.last_refusal(self.now);
+            let refused = refused.map_or_else(String::new, |why| format!(": {why}"));
             format!(
                 "this peer is not in the swarm: {whose}, and reaches none of the {count} members that \
-                 it knows of"
+                 it knows of{refused}"
             )
         } else if !reached.is_empty() {
             format!(
@@ -230,10 +232,8 @@ impl<P: Driven> Driver<P> {
                 self.named(&reached)
             )
         } else {
-            format!(
-                "this peer is in no swarm yet: {whose}, and nobody has answered{}",
-                self.outlook.looks_at
-            )
+            let why = self.outlook.why_nobody(self.now);
+            format!("this peer is in no swarm yet: {whose}, and {why}")
         }
     }
 

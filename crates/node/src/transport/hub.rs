@@ -415,9 +415,9 @@ impl Hub {
         } else {
             tracing::debug!("{text}");
         }
-        self.remember(text);
+        self.remember(text.clone());
         // If there is no room, the next refusal will tell.
-        let _ = self.events.try_send(Event::Refused(peer_of(&network)));
+        let _ = self.events.try_send(Event::Refused(peer_of(&network), text));
     }
 
     /// Keeps a sentence for whoever asks, as the latest.

@@ -2,9 +2,9 @@
 
 mod founding;
 mod launch;
+mod log;
 mod voice;
 
-use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -18,16 +18,13 @@ use sigmalock_core::Span;
 use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 use super::key;
 use crate::addresses::{multiaddress, parsed};
 use crate::args;
-use crate::outcome::{Failure, Verdict, after_help, complain};
+use crate::outcome::{self, Failure, Verdict, after_help};
 use crate::process::signals::{Signals, exit_code};
+use log::Log;
 
 /// Runs a peer: it takes part in a swarm, and serves the programs of this machine
 ///
@@ -118,10 +115,10 @@ pub(crate) struct Node {
     /// End after so long without a session [default: never; with --user 5m]
     #[arg(long, value_name = "D", value_parser = args::duration)]
     idle_exit: Option<Duration>,
-    /// What to log on stderr: off, error, warn, info, debug or trace
-    #[arg(long, value_name = "LEVEL", default_value = "warn", env = "SIGMALOCK_LOG")]
-    #[arg(hide_env_values = true, value_parser = level)]
-    log: LevelFilter,
+    /// What to log on stderr: off, error, warn, info, debug or trace; how: json, a line per event; or both, warn,json
+    #[arg(long, value_name = "LEVEL[,json]", default_value = "warn", env = "SIGMALOCK_LOG")]
+    #[arg(hide_env_values = true, value_parser = Log::from_str)]
+    log: Log,
     /// The configuration file [default: ~/.config/sigmalock/config.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -174,10 +171,6 @@ fn membership(text: &str) -> Result<Membership, String> {
     }
 }
 
-fn level(text: &str) -> Result<LevelFilter, String> {
-    text.parse().map_err(|_| "this should be off, error, warn, info, debug or trace".to_owned())
-}
-
 impl Node {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         if self.detach {
@@ -185,17 +178,14 @@ impl Node {
         }
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
-        self.begin_to_log();
-        super::block_on(self.serve(config))
-    }
-
-    fn begin_to_log(&self) {
-        // What libraries below us find remarkable is for those who look for it.
-        let wants_all = self.log >= LevelFilter::DEBUG;
-        let others = if wants_all { self.log } else { self.log.min(LevelFilter::ERROR) };
-        let targets = Targets::new().with_default(others).with_target("sigmalock", self.log);
-        let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-        tracing_subscriber::registry().with(lines).with(targets).init();
+        self.log.begin();
+        super::block_on(self.serve(config)).or_else(|error| match self.log.json {
+            true => {
+                tracing::error!(target: log::VOICE, "{error:#}");
+                Ok(Verdict::Like(outcome::code(&error)))
+            }
+            false => Err(error),
+        })
     }
 
     async fn serve(&self, config: Config) -> anyhow::Result<Verdict> {
@@ -213,10 +203,13 @@ impl Node {
         let told = self.announce(&peer, &server, data, keyed).await?;
         let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
         tokio::select! {
-            failure = peer.failed() => return Err(failure.into()),
+            failure = peer.failed() => {
+                tracing::error!(target: log::VOICE, "{failure}");
+                return Ok(Verdict::Violated);
+            }
             () = voice::tell(&handle, &told) => {}
             _ = signals.next() => {}
-            () = idle_for(&server, idle) => complain(format_args!("sigmalock: idle, so this peer leaves")),
+            () = idle_for(&server, idle) => voice::line("idle, so this peer leaves"),
         }
         let leave = async {
             server.stop().await;

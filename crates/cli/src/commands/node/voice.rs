@@ -1,4 +1,4 @@
-//! What a peer says on stderr: who and where it is, and from then on whenever it begins or ceases to be of
+//! What a peer says in its log: who and where it is, and from then on whenever it begins or ceases to be of
 //! use, so that whoever reads its log need not ask.
 
 use std::convert::Infallible;
@@ -14,8 +14,8 @@ use sigmalock_node::{Handle, Node as Peer, Role};
 use tokio::time::sleep;
 
 use super::Node;
+use super::log::VOICE;
 use crate::addresses::host_and_port;
-use crate::outcome::complain;
 use crate::words;
 
 /// How long to wait for the first address to listen at, before saying where.
@@ -29,8 +29,8 @@ const STEADY: Duration = Duration::from_secs(1);
 /// A peer that has left sooner than this need not say that it is about to.
 const LEAVE_QUIETLY_FOR: Duration = Duration::from_millis(500);
 
-fn line(words: impl std::fmt::Display) {
-    complain(format_args!("sigmalock: {words}"));
+pub(super) fn line(words: impl std::fmt::Display) {
+    tracing::info!(target: VOICE, "{words}");
 }
 
 impl Node {
@@ -131,17 +131,27 @@ impl Shape {
     }
 }
 
+/// Of how many members and votes it speaks when all is well.
+fn numbers(status: &StatusReport) -> (usize, usize, usize) {
+    (status.view.as_ref().map_or(0, |view| view.members.len()), status.m, status.n)
+}
+
 /// Says whenever this peer begins or ceases to be able to grant locks, or to vote, and before that, when those come with
-/// whom it is to begin a swarm; and again when it is for another reason. Ends with the peer.
+/// whom it is to begin a swarm; and again when it is for another reason, or with other numbers. Ends with the peer.
 pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
     let first = Shape::of(told);
     let mut said = (first == Shape::Well).then_some(first);
+    let mut said_numbers = numbers(told);
     let mut founders = founders_here(told);
     let (mut last, mut since, mut well) = (first, Instant::now(), Instant::now());
+    let (mut last_numbers, mut steady) = (said_numbers, Instant::now());
     while let Some(status) = handle.status().await {
         let shape = Shape::of(&status);
         if shape != last {
             (last, since) = (shape, Instant::now());
+        }
+        if numbers(&status) != last_numbers {
+            (last_numbers, steady) = (numbers(&status), Instant::now());
         }
         if let Some(here) = founders_here(&status) {
             if founders.replace(here) != Some(here) {
@@ -153,8 +163,11 @@ pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
             well = Instant::now();
         }
         let lasts = since.elapsed() > STEADY && well.elapsed() > PATIENCE;
-        if said != Some(shape) && (shape == Shape::Well || lasts) {
-            said = Some(shape);
+        // A swarm that grows or shrinks is told of once, when it has.
+        let resized =
+            shape == Shape::Well && said_numbers != last_numbers && steady.elapsed() > PATIENCE;
+        if (said != Some(shape) && (shape == Shape::Well || lasts)) || resized {
+            (said, said_numbers) = (Some(shape), last_numbers);
             line(news(&status));
         }
         sleep(LOOK_EVERY).await;
