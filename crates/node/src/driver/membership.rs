@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_the_reason_for_so_long_and_then_nobody_has_answered() {
-        let mut outlook = Outlook::new(" at 192.0.2.7:7421".to_owned(), Arc::default());
+        let mut outlook = Outlook::new(" at 192.0.2.7:7421".to_owned(), Arc::default(), Vec::new());
         let begin = LocalTime::MIN + Span::from_secs(1);
         assert_eq!(outlook.why_nobody(begin), "nobody has answered at 192.0.2.7:7421");
         outlook.refusal = Some((begin, "12D3 refused us, and says: another swarm".to_owned()));
