@@ -11,7 +11,7 @@
 use serde::Serialize;
 
 /// The version of everything below. Peers of different versions refuse each other.
-pub(crate) const VERSION: u16 = 5;
+pub(crate) const VERSION: u16 = 6;
 
 /// The longest frame, kind and body.
 pub(crate) const FRAME_LEN_MAX: usize = 1 << 20;
@@ -40,6 +40,10 @@ pub(crate) enum Kind {
     Goodbye = 6,
     /// The transport's: another peer with your identity knocks here.
     Twin = 7,
+    /// The transport's: as long as packets get, and otherwise empty.
+    Ballast = 8,
+    /// The transport's: your ballast has arrived.
+    Arrived = 9,
     /// The driver's: protocol messages.
     Messages = 16,
     /// The driver's: a question of one peer's operator to another peer.
@@ -59,6 +63,8 @@ impl Kind {
             5 => Self::Peers,
             6 => Self::Goodbye,
             7 => Self::Twin,
+            8 => Self::Ballast,
+            9 => Self::Arrived,
             16 => Self::Messages,
             17 => Self::Query,
             18 => Self::Answer,

@@ -22,7 +22,7 @@ impl<P: Driven> Driver<P> {
                 self.around.placement.up(peer, info.key, hosts, self.now);
                 self.peers.insert(session, info, outbox, self.now);
                 self.tell_whom_we_know(peer);
-                self.outlook.refused.remove(&peer);
+                self.outlook.kept.remove(&peer);
                 self.feed(Input::PeerUp(peer));
             }
             Event::Down { session, peer, parting } => {
@@ -35,7 +35,7 @@ impl<P: Driven> Driver<P> {
                     self.on_frame(session, from, kind, &body);
                 }
             }
-            Event::Refused(peer) => self.outlook.lives(peer, self.now),
+            Event::Kept(peer, obstacle) => self.outlook.lives(peer, obstacle, self.now),
             Event::Twin => {
                 let (id, request) = (self.calls.next_call(), LockRequest::Disown);
                 self.feed(Input::Request { id, request });

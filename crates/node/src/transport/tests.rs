@@ -85,7 +85,7 @@ impl Peer {
                 self.down.push((*peer, *parting));
             }
             Event::Twin => self.twins += 1,
-            Event::Refused(_) => {}
+            Event::Kept(..) => {}
             Event::Frame { .. } => {}
         }
         Some(event)
