@@ -140,9 +140,9 @@ async fn where_large_packets_vanish_status_says_so_and_nobody_waits_in_the_dark(
         assert!(!status.can_grant, "it can grant again: {status:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let waited = client.lock("/hole").wait(Duration::from_secs(4)).acquire().await;
-    let told = waited.expect_err("nobody gets in").to_string();
-    assert!(told.contains("look at the MTU"), "{told}");
+    let waited = fleet.peers[0].ask(&["lock", "/hole", "--wait", "4s"]);
+    assert_eq!(waited.status.code(), Some(75), "{}", said(&waited));
+    assert!(said(&waited).contains("look at the MTU"), "{}", said(&waited));
     fleet.router().takes(1_500);
     let back = back(&contenders, Instant::now(), Duration::from_secs(15)).await;
     eprintln!("everybody got in {back:?} after large packets went through again");
