@@ -20,6 +20,13 @@ mod words;
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// The system's allocator keeps what a peer has given back, and a peer runs for months: after many names, or many
+/// programs, were there once, it would look for ever as if they still were.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 fn main() -> ExitCode {
     match config::parse() {
         Ok(cli) => outcome::report(cli.run()),

@@ -101,6 +101,41 @@ fn a_broken_lock_ends_everything_however_it_hides() {
     }
 }
 
+/// Each process of this starts the next and ends, in a session of its own: none is there for long enough to be found in
+/// the process table. It says that it goes on in `$PID.beat`.
+const QUICK: &str = "python3 -c \"
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+open(os.environ['PID'], 'w').write(str(os.getpid()))
+beat = os.open(os.environ['PID'] + '.beat', os.O_CREAT | os.O_RDWR)
+end = time.time() + 30
+while time.time() < end:
+    if os.fork() > 0:
+        os._exit(0)
+    os.setsid()
+    os.pwrite(beat, b'%d' % time.monotonic_ns(), 0)\" & sleep 60";
+
+#[test]
+fn work_that_is_never_the_same_process_for_long_is_ended_as_well() {
+    let machine = Machine::new();
+    let file = machine.file("pid.beat");
+    for what in ["front", "guardian", "break"] {
+        let (mut run, _) = spawn(&machine, &["--ttl", "3s", "--kill-grace", "300ms"], QUICK);
+        wait_until("it beats", || fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+        match what {
+            "front" => kill_process(id(&run), Signal::KILL).expect("it lives"),
+            "guardian" => kill_process(guardian(&run), Signal::KILL).expect("it lives"),
+            _ => assert_eq!(machine.run(&["break", "/x", "--yes"]).code, Some(0)),
+        }
+        let script = format!("cp {0} {0}.then; sleep 0.5; cmp {0} {0}.then", file.display());
+        let next = machine.run(&["run", "/x", "--wait", "20s", "--", "sh", "-c", &script]);
+        assert_eq!(next.code, Some(0), "{what}: it goes on: {}{}", next.stdout, next.stderr);
+        run.wait().expect("it ends");
+        fs::remove_file(&file).expect("it was there");
+    }
+}
+
 #[test]
 fn a_stopped_run_changes_nothing() {
     let machine = Machine::new();

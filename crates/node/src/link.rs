@@ -1,5 +1,7 @@
 //! What passes between the transport, which knows sockets, and the driver, which knows the protocol.
 
+use std::collections::BTreeSet;
+
 use libp2p::{Multiaddr, PeerId as NetworkId};
 use sigmalock_core::{Incarnation, Key, PeerId};
 use tokio::sync::{mpsc, oneshot};
@@ -94,9 +96,17 @@ pub(crate) enum Event {
     },
     /// Somebody refused us, because another peer with our identity is connected there.
     Twin,
-    /// A peer has proven who it is, and there is no session with it, because one has refused the other: so it lives. And why, in
-    /// words.
-    Refused(PeerId, String),
+    /// A peer has proven who it is, so it lives; and something keeps it from having a session with this one: what, and in words.
+    Kept(PeerId, Obstacle, String),
+}
+
+/// Why there is no session with a peer that lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// One has refused the other.
+    Refusal,
+    /// Large packets get lost between them.
+    Size,
 }
 
 /// What the driver asks of the transport.
@@ -117,6 +127,8 @@ pub(crate) enum Command {
         /// Where.
         address: Multiaddr,
     },
+    /// These belong to the swarm: they are looked for as long as they do.
+    Seek(BTreeSet<PeerId>),
     /// Ends all sessions, because this process did not run for a while and what waits in its sockets
     /// may be older than messages may get.
     Reset,

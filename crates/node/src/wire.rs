@@ -42,6 +42,10 @@ pub(crate) enum Kind {
     Twin = 7,
     /// The transport's: what people call me.
     Card = 8,
+    /// The transport's: as long as packets get, and otherwise empty.
+    Ballast = 9,
+    /// The transport's: your ballast has arrived.
+    Arrived = 10,
     /// The driver's: protocol messages.
     Messages = 16,
     /// The driver's: a question of one peer's operator to another peer.
@@ -62,6 +66,8 @@ impl Kind {
             6 => Self::Goodbye,
             7 => Self::Twin,
             8 => Self::Card,
+            9 => Self::Ballast,
+            10 => Self::Arrived,
             16 => Self::Messages,
             17 => Self::Query,
             18 => Self::Answer,

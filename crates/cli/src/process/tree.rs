@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, pidfd_open,
-    pidfd_send_signal, set_child_subreaper, wait, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process,
+    kill_process_group, pidfd_open, pidfd_send_signal, set_child_subreaper, wait, waitid,
 };
 use tokio::time::sleep;
 
@@ -25,6 +25,9 @@ const GONE_EVERY: Duration = Duration::from_millis(2);
 
 /// How often the process table is read if it does not show a child that there must be.
 const TABLE_READS: u32 = 16;
+
+/// How often children are killed as they appear, before the process table is read again.
+const CHASES_MAX: u32 = 1_000;
 
 /// Everything below this process. There is one command.
 #[derive(Debug)]
@@ -37,6 +40,7 @@ pub(crate) struct Tree {
 pub(crate) struct Process {
     pid: Pid,
     parent: i32,
+    group: i32,
     name: String,
     /// When it was started: another process of the same number has another time.
     born: u64,
@@ -93,6 +97,9 @@ impl Tree {
     /// Nobody is left when this ends; but for those who belong to other users, whom it returns.
     pub(crate) async fn kill(&mut self) -> io::Result<Vec<Process>> {
         loop {
+            // Nobody escapes from that by starting others in the same group.
+            living().iter().for_each(Process::kill_group);
+            self.chase()?;
             let others = self.signal_all(Signal::KILL);
             let left = self.left()?;
             if left.iter().all(|process| others.contains(process)) {
@@ -100,6 +107,25 @@ impl Tree {
             }
             sleep(GONE_EVERY).await;
         }
+    }
+
+    /// Kills children as they appear. Whoever starts another and ends, again and again, is gone before the process table
+    /// has been read; but all of them become children of this process, which can be asked for these alone.
+    fn chase(&mut self) -> io::Result<()> {
+        let mut before = Vec::new();
+        for _ in 0..CHASES_MAX {
+            self.look()?;
+            let children = children();
+            if children == before {
+                break;
+            }
+            // Nobody else gets the number of a child before it has been waited for.
+            for child in &children {
+                let _ = kill_process(*child, Signal::KILL);
+            }
+            before = children;
+        }
+        Ok(())
     }
 
     /// Everybody who still runs.
@@ -113,12 +139,30 @@ impl Tree {
                 return Ok(left);
             }
         }
-        // A debugger keeps the dead.
-        Ok(Vec::new())
+        // Those who are too quick to be seen; and not those whom a debugger keeps though they are dead.
+        let quick = |child: Pid| match read(child) {
+            Some((_, false)) => None,
+            Some((process, true)) => Some(process),
+            None => Some(Process::unseen(child)),
+        };
+        Ok(children().into_iter().filter_map(quick).collect())
     }
 }
 
 impl Process {
+    /// One of which nothing is known but that it was here.
+    fn unseen(pid: Pid) -> Self {
+        Self { pid, parent: 0, group: 0, name: "gone before it could be looked at".into(), born: 0 }
+    }
+
+    /// Kills its group, if it leads one.
+    fn kill_group(&self) {
+        let is_it = || read(self.pid).is_some_and(|(now, _)| now.born == self.born);
+        if self.group == self.pid.as_raw_pid() && is_it() {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+        }
+    }
+
     fn signal(&self, signal: Signal) -> Result<(), Errno> {
         let process = pidfd_open(self.pid, PidfdFlags::empty())?;
         // It may have ended before that, and another have got its number.
@@ -136,6 +180,13 @@ fn has_no_child() -> io::Result<bool> {
         Err(Errno::CHILD) => Ok(true),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The children of this process, dead ones included. None, where the system does not tell.
+fn children() -> Vec<Pid> {
+    let me = getpid().as_raw_pid();
+    let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }
 
 /// All that this process started and that still runs, as far as the process table tells.
@@ -167,10 +218,11 @@ fn read(pid: Pid) -> Option<(Process, bool)> {
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
     let born = fields.nth(1)?.parse().ok()?;
     let lives = !matches!(state, "Z" | "X") || threads > 1;
-    Some((Process { pid, parent, name: name.to_owned(), born }, lives))
+    Some((Process { pid, parent, group, name: name.to_owned(), born }, lives))
 }
 
 #[cfg(test)]

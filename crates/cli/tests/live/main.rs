@@ -15,6 +15,8 @@ mod growth;
 mod intruders;
 mod lan;
 mod load;
+mod memory;
+mod mends;
 mod modes;
 mod moves;
 mod names;

@@ -123,6 +123,29 @@ impl Router {
         *cuts = wanted;
     }
 
+    /// The router's end of a cable goes down.
+    pub(crate) fn unplug(&self, index: usize) {
+        assert!(ip(&format!("-n {} link set c{index} down", self.hub())));
+    }
+
+    /// And up again.
+    pub(crate) fn plug(&self, index: usize) {
+        let (hub, address) = (self.hub(), Self::address(index));
+        assert!(ip(&format!("-n {hub} link set c{index} up")));
+        assert!(ip(&format!("-n {hub} route add {address}/32 dev c{index}")));
+    }
+
+    /// From now on the router takes packets of so many bytes at most from any machine, and loses longer ones without a
+    /// word; the machines go on to believe that 1,500 will do.
+    pub(crate) fn takes(&self, mtu: u32) {
+        for index in 0..self.machines {
+            let machine = self.machine(index);
+            // The cable itself would else pass large ones on in one piece, whatever the other end takes.
+            assert!(ip(&format!("-n {machine} link set cable gso_max_segs 1")));
+            assert!(ip(&format!("-n {} link set c{index} mtu {mtu}", self.hub())));
+        }
+    }
+
     /// Everybody hears everybody.
     pub(crate) fn heal(&self) {
         self.lose(Cuts::new());

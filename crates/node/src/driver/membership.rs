@@ -14,7 +14,7 @@ use super::{Driven, Driver};
 use crate::acquaintances::{Acquaintance, bare};
 use crate::handle::Hosts;
 use crate::identity::peer_of;
-use crate::link::Role;
+use crate::link::{Command, Obstacle, Role};
 use crate::names::Names;
 use crate::origin::Origin;
 use crate::report::{ForgetError, PeerReport, Place, duration};
@@ -35,13 +35,15 @@ pub(crate) struct Outlook {
     view: u64,
     /// Members that this peer has met, also in former lives, so that people can tell who is missing.
     pub(super) met: BTreeMap<PeerId, Acquaintance>,
+    /// Whom the transport was told to look for.
+    sought: BTreeSet<PeerId>,
     /// Peers with old disks that were spoken of.
     outdated: Vec<PeerId>,
     /// Whether it was said that this peer has lost its memory.
     forgot: bool,
-    /// When members without a session proved for the last time that they live.
-    pub(super) refused: BTreeMap<PeerId, LocalTime>,
-    /// The latest refusal, and when that was.
+    /// When members without a session proved for the last time that they live, and why there is none.
+    pub(super) kept: BTreeMap<PeerId, (LocalTime, Obstacle)>,
+    /// The latest of these reasons in words, and when that was.
     pub(super) refusal: Option<(LocalTime, String)>,
     /// Where this peer was told to look for others, in words.
     looks_at: String,
@@ -56,9 +58,10 @@ impl Outlook {
             looked: LocalTime::MIN,
             view: 0,
             met: met.collect(),
+            sought: BTreeSet::new(),
             outdated: Vec::new(),
             forgot: false,
-            refused: BTreeMap::new(),
+            kept: BTreeMap::new(),
             refusal: None,
             looks_at,
             origin,
@@ -66,16 +69,22 @@ impl Outlook {
     }
 
     /// A peer without a session has proven that it lives.
-    pub(super) fn lives(&mut self, peer: PeerId, now: LocalTime) {
-        if self.refused.len() < MEMBERS_MAX || self.refused.contains_key(&peer) {
-            self.refused.insert(peer, now);
+    pub(super) fn lives(&mut self, peer: PeerId, obstacle: Obstacle, now: LocalTime) {
+        if self.kept.len() < MEMBERS_MAX || self.kept.contains_key(&peer) {
+            self.kept.insert(peer, (now, obstacle));
         }
     }
 
     /// How long ago a peer without a session proved that it lives, if that is not too long.
     pub(super) fn answered(&self, peer: PeerId, now: LocalTime) -> Option<Span> {
-        let ago = now.since(*self.refused.get(&peer)?);
+        let ago = now.since(self.kept.get(&peer)?.0);
         (ago < GONE_AFTER).then_some(ago)
+    }
+
+    /// What keeps a peer that lives from having a session with this one.
+    pub(super) fn obstacle(&self, peer: PeerId, now: LocalTime) -> Option<Obstacle> {
+        self.answered(peer, now)?;
+        self.kept.get(&peer).map(|(_, obstacle)| *obstacle)
     }
 
     /// Why this peer has a session with nobody, in words.
@@ -144,11 +153,12 @@ impl<P: Driven> Driver<P> {
         self.outlook.looked = self.now;
         let Some(view) = self.protocol.view(self.now) else { return };
         self.say_where_it_belongs();
+        self.seek(&view);
         let is_in = |peer: PeerId| view.members.iter().any(|member| member.peer == peer);
         if view.number > 0 {
             self.outlook.met.retain(|peer, _| is_in(*peer));
         }
-        self.outlook.refused.retain(|peer, _| is_in(*peer));
+        self.outlook.kept.retain(|peer, _| is_in(*peer));
         for (peer, connected) in self.peers.iter().filter(|(peer, _)| is_in(**peer)) {
             self.outlook.met.entry(*peer).or_insert_with(|| (&connected.info).into());
         }
@@ -174,6 +184,17 @@ impl<P: Driven> Driver<P> {
             outdated(&view, &self.names.read()).iter().for_each(|words| tracing::warn!("{words}"));
         }
         self.outlook.outdated = view.outdated;
+    }
+
+    /// Has the members looked for.
+    fn seek(&mut self, view: &ViewReport) {
+        let members: BTreeSet<PeerId> = view.members.iter().map(|member| member.peer).collect();
+        // If there is no room, it is said the next time.
+        if members != self.outlook.sought
+            && self.transport.try_send(Command::Seek(members.clone())).is_ok()
+        {
+            self.outlook.sought = members;
+        }
     }
 
     /// Tells the log at once when this peer learns that it has lost its memory: it may be a member anew, and so have
@@ -301,14 +322,15 @@ mod tests {
         let mut outlook = Outlook::new(String::new(), Arc::default(), Vec::new());
         let begin = LocalTime::MIN + Span::from_secs(1);
         for peer in 0..=MEMBERS_MAX as u64 {
-            outlook.lives(PeerId(peer), begin);
+            outlook.lives(PeerId(peer), Obstacle::Refusal, begin);
         }
-        assert_eq!(outlook.refused.len(), MEMBERS_MAX);
+        assert_eq!(outlook.kept.len(), MEMBERS_MAX);
         let later = begin + GONE_AFTER / 2;
-        outlook.lives(PeerId(1), later);
+        outlook.lives(PeerId(1), Obstacle::Size, later);
         let end = begin + GONE_AFTER;
         assert_eq!(outlook.answered(PeerId(0), end), None);
         assert_eq!(outlook.answered(PeerId(1), end), Some(GONE_AFTER / 2));
+        assert_eq!(outlook.obstacle(PeerId(1), end), Some(Obstacle::Size));
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl<P: Driven> Driver<P> {
                 self.meet(&info);
                 self.peers.insert(session, *info, outbox, self.now);
                 self.tell_whom_we_know(peer);
-                self.outlook.refused.remove(&peer);
+                self.outlook.kept.remove(&peer);
                 self.feed(Input::PeerUp(peer));
             }
             Event::Down { session, peer, parting } => {
@@ -36,8 +36,8 @@ impl<P: Driven> Driver<P> {
                     self.on_frame(session, from, kind, &body);
                 }
             }
-            Event::Refused(peer, why) => {
-                self.outlook.lives(peer, self.now);
+            Event::Kept(peer, obstacle, why) => {
+                self.outlook.lives(peer, obstacle, self.now);
                 self.outlook.refusal = Some((self.now, why));
             }
             Event::Twin => {

@@ -3,7 +3,7 @@
 use sigmalock_core::{MemberReport, PeerId, Span, Standing, ViewReport};
 
 use super::{Driven, Driver};
-use crate::link::Role;
+use crate::link::{Obstacle, Role};
 use crate::names::Names;
 use crate::report::{duration, seconds};
 
@@ -138,13 +138,21 @@ impl<P: Driven> Driver<P> {
 
     /// What to do about members that are not reached, as the end of a sentence.
     fn what_of_the_others(&self, view: &ViewReport) -> String {
-        let lives = |peer: &PeerId| self.outlook.answered(*peer, self.now).is_some();
-        let living = view.members.iter().map(|member| member.peer).filter(lives);
-        match living.collect::<Vec<_>>().as_slice() {
-            [] => "; if the others are gone for good, see `sigmalock forget --help`".into(),
-            living => format!(
+        let kept_by = |obstacle: Obstacle| -> Vec<PeerId> {
+            let members = view.members.iter().map(|member| member.peer);
+            let kept = |peer: &PeerId| self.outlook.obstacle(*peer, self.now) == Some(obstacle);
+            members.filter(kept).collect()
+        };
+        match (kept_by(Obstacle::Size).as_slice(), kept_by(Obstacle::Refusal).as_slice()) {
+            ([], []) => "; if the others are gone for good, see `sigmalock forget --help`".into(),
+            ([], refused) => format!(
                 "; there, but refused or refusing this peer: {}; see the lines `refused` of `sigmalock status`",
-                self.named(living)
+                self.named(refused)
+            ),
+            (clogged, _) => format!(
+                "; there, but packets of full size do not arrive, while small ones do: {}; look at the MTU of all links \
+                 on the way",
+                self.named(clogged)
             ),
         }
     }

@@ -20,6 +20,7 @@ impl Hub {
         match command {
             Command::LookUp { place, done } => self.look_up(place, done),
             Command::Meet { peer, address } => self.learn(peer, vec![address]),
+            Command::Seek(members) => self.seek(members),
             Command::Reset => {
                 for live in self.contacts.values().filter_map(|contact| contact.live.as_ref()) {
                     let _ = live.orders.try_send(Order::End(Parting::Silent));

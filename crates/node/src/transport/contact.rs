@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::chance;
 use super::limits::{
-    ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_FOR, REDIAL_PAUSE, REFUSED_PAUSE,
+    ADDRESSES_MAX, IDLE_CONNECTION_MAX, JOIN_PAUSE, REDIAL_EVERY, REDIAL_FOR, REFUSED_PAUSE,
     SILENCE_MAX, SPARE_CONNECTION_MAX,
 };
 use super::record::Remote;
@@ -27,6 +27,12 @@ pub(crate) struct Backoff {
 impl Backoff {
     pub(crate) const fn new((first, most): (Duration, Duration)) -> Self {
         Self { next: first, most }
+    }
+
+    /// From now on no longer than this.
+    fn at_most(&mut self, most: Duration) {
+        self.most = most;
+        self.next = self.next.min(most);
     }
 
     /// The next pause; between three quarters of it and all of it, so that peers do not march in step.
@@ -63,9 +69,19 @@ pub(crate) struct Live {
     pub(crate) orders: mpsc::Sender<Order>,
 }
 
+/// How a peer is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// From one attempt to the next, at the longest.
+    pub(crate) every_max: Duration,
+    /// Not only for a while.
+    pub(crate) for_ever: bool,
+}
+
 /// The wish to reach a peer.
 #[derive(Debug)]
 pub(crate) struct Redial {
+    /// When the next attempt is due, if the last has failed by then.
     pub(crate) at: Instant,
     until: Instant,
     backoff: Backoff,
@@ -78,13 +94,20 @@ impl Redial {
     pub(crate) fn within(jitter: Duration) -> Self {
         let now = Instant::now();
         let at = now + jitter.mul_f64(chance());
-        Self { at, until: now + REDIAL_FOR, backoff: Backoff::new(REDIAL_PAUSE), failed: false }
+        Self { at, until: now + REDIAL_FOR, backoff: Backoff::new(REDIAL_EVERY), failed: false }
     }
 
-    /// Later. False: it has been tried for long enough.
-    pub(crate) fn again(&mut self) -> bool {
+    /// An attempt begins, or would have; the next is counted from now, however long this one takes. False: it has been
+    /// tried for long enough.
+    pub(crate) fn again(&mut self, pace: Pace) -> bool {
+        self.backoff.at_most(pace.every_max);
         self.at = Instant::now() + self.backoff.pause();
-        self.at < self.until
+        pace.for_ever || self.at < self.until
+    }
+
+    /// No later than this pace has it.
+    pub(crate) fn hurry(&mut self, pace: Pace) {
+        self.at = self.at.min(Instant::now() + pace.every_max.mul_f64(chance()));
     }
 }
 
@@ -198,10 +221,11 @@ impl Contact {
     }
 
     /// When the hub has something to do about this peer.
-    pub(crate) fn due(&self) -> Option<Instant> {
+    pub(crate) fn due(&self, may_dial: bool) -> Option<Instant> {
         let ends =
             self.connections.iter().filter_map(|connection| self.connection_ends(connection));
-        let redial = self.redial.iter().filter(|_| !self.dialing).map(|redial| redial.at);
+        let waits = may_dial && !self.dialing;
+        let redial = self.redial.iter().filter(|_| waits).map(|redial| redial.at);
         ends.chain(redial).min()
     }
 }

@@ -8,11 +8,18 @@
 //!   │◄─ Proof ─────────────────────────┤   or Refusal (code, text), and the end
 //!   ├─ Card (name) ───────────────────►│   once the other's proof has been verified
 //!   │◄─ Card ──────────────────────────┤
+//!   ├─ Ballast ───────────────────────►│   both at once: packets as large as they get
+//!   │◄─ Ballast ───────────────────────┤
+//!   ├─ Arrived ───────────────────────►│
+//!   │◄─ Arrived ───────────────────────┤
 //! ```
 //!
 //! A Hello begins with [`MAGIC`] and the version, and a Refusal is a code and a text, in all versions
 //! there will ever be: so peers that understand nothing else of each other can still say why. Nothing
 //! about the swarm's locks or peers is said before the other's proof has been verified.
+//!
+//! There are paths on which small packets arrive and large ones vanish, without a word to who sent them. A session there
+//! would look well until somebody has much to say. So there is none before each side knows that its largest packets arrive.
 
 use std::io;
 use std::sync::Arc;
@@ -25,8 +32,8 @@ use sha2::Sha256;
 use sigmalock_core::{Incarnation, PeerId};
 
 use super::limits::{
-    ADDRESS_LEN_MAX, ADDRESSES_MAX, HANDSHAKE_FRAME_LEN_MAX, HANDSHAKE_MAX, REASON_LEN_MAX,
-    REFUSAL_LINGER,
+    ADDRESS_LEN_MAX, ADDRESSES_MAX, BALLAST_LEN, HANDSHAKE_FRAME_LEN_MAX, HANDSHAKE_MAX,
+    REASON_LEN_MAX, REFUSAL_LINGER,
 };
 use super::terms::Terms;
 use crate::config::Config;
@@ -129,6 +136,8 @@ pub(crate) enum Failure {
     Nonsense(&'static str),
     /// The stream ended or took too long.
     Io(io::Error),
+    /// All went well, until large packets were sent.
+    Clogged,
 }
 
 impl From<io::Error> for Failure {
@@ -181,7 +190,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     stream.write_all(&frame(Kind::Hello, &ours)).await?;
     stream.flush().await?;
 
-    let body = read(stream, Kind::Hello, them).await?;
+    let body = read(stream, Kind::Hello, HANDSHAKE_FRAME_LEN_MAX, them).await?;
     let hello = understand(me, &body)?;
     if hello.peer != peer_of(&them) || them == me.network {
         return Err(Outcome::Refuse(Code::Name, "its name is not that of its key".into()));
@@ -204,14 +213,14 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     let proof = prove(&me.proof_key, tag, mine, yours)?.finalize().into_bytes();
     stream.write_all(&frame(Kind::Proof, &proof)).await?;
     stream.flush().await?;
-    let proof = read(stream, Kind::Proof, them).await?;
+    let proof = read(stream, Kind::Proof, HANDSHAKE_FRAME_LEN_MAX, them).await?;
     if prove(&me.proof_key, their_tag, yours, mine)?.verify_slice(&proof).is_err() {
         let text = "its proof that it knows the swarm key is wrong".into();
         return Err(Outcome::Refuse(Code::Key, text));
     }
     stream.write_all(&frame(Kind::Card, me.card.as_bytes())).await?;
     stream.flush().await?;
-    let card = read(stream, Kind::Card, them).await?;
+    let card = read(stream, Kind::Card, HANDSHAKE_FRAME_LEN_MAX, them).await?;
     Ok(PeerInfo {
         peer: hello.peer,
         network: them,
@@ -279,15 +288,27 @@ fn prove(key: &[u8; 32], tag: u8, one: Word<'_>, other: Word<'_>) -> Result<Hmac
     Ok(mac)
 }
 
+/// Ends well when both sides know that their largest packets arrive.
+pub(crate) async fn weigh<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S, them: NetworkId,
+) -> Result<(), Failure> {
+    stream.write_all(&frame(Kind::Ballast, &[0; BALLAST_LEN])).await?;
+    stream.flush().await?;
+    read(stream, Kind::Ballast, BALLAST_LEN + 1, them).await?;
+    stream.write_all(&frame(Kind::Arrived, &[])).await?;
+    stream.flush().await?;
+    read(stream, Kind::Arrived, HANDSHAKE_FRAME_LEN_MAX, them).await.map(drop)
+}
+
 /// Reads a frame of this kind, or a refusal, and not a byte more.
 async fn read<S: AsyncRead + Unpin>(
-    stream: &mut S, kind: Kind, them: NetworkId,
+    stream: &mut S, kind: Kind, len_max: usize, them: NetworkId,
 ) -> Result<Vec<u8>, Failure> {
     let mut head = [0; HEAD_LEN];
     stream.read_exact(&mut head).await?;
     let [a, b, c, d, found] = head;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    if length == 0 || length > HANDSHAKE_FRAME_LEN_MAX {
+    if length == 0 || length > len_max {
         return Err(Failure::Nonsense("a frame of an impossible length"));
     }
     let mut body = vec![0; length - 1];

@@ -1,7 +1,7 @@
 //! The hub: the one task that polls the swarm, and decides whom to dial, whom to keep and whom to
 //! leave.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,13 +22,14 @@ use super::limits::{
     REFUSALS_MAX,
 };
 use super::record::{Record, frame_of, reachable};
+use super::search::Search;
 use super::session::{Note, Order};
 use super::streams::Purpose;
 use super::swarm::Behaviour;
 use crate::acquaintances::bare;
 use crate::config::{Config, Weather};
 use crate::identity::peer_of;
-use crate::link::{Command, Event, PeerInfo, Role};
+use crate::link::{Command, Event, Obstacle, PeerInfo, Role};
 
 /// Notes of sessions that may wait for the hub.
 const NOTES_MAX: usize = 256;
@@ -65,6 +66,7 @@ pub(crate) struct Hub {
     /// Who has which name in protocols, of those with a session.
     pub(super) names: BTreeMap<PeerId, NetworkId>,
     pub(super) joins: Vec<Join>,
+    pub(super) search: Search,
     pub(super) look_ups: Vec<LookUp>,
     pub(super) measures: Vec<Measure>,
     pub(super) refusals: VecDeque<String>,
@@ -99,6 +101,7 @@ impl Hub {
             contacts: BTreeMap::new(),
             names: BTreeMap::new(),
             joins,
+            search: Search::new(config.membership),
             look_ups: Vec::new(),
             measures: Vec::new(),
             refusals: VecDeque::new(),
@@ -156,7 +159,8 @@ impl Hub {
 
     /// When there is something to do, if nothing happens before.
     pub(super) fn due(&self) -> Instant {
-        let contacts = self.contacts.values().filter_map(Contact::due);
+        let may_dial = self.dials_left() > 0;
+        let contacts = self.contacts.values().filter_map(|contact| contact.due(may_dial));
         let joins =
             self.joins.iter().filter(|join| join.dialing.is_none()).filter_map(|join| join.at);
         let look_ups = self.look_ups.iter().map(|look_up| look_up.until);
@@ -198,27 +202,48 @@ impl Hub {
         }
     }
 
+    /// How many more dials there may be under way.
+    fn dials_left(&self) -> usize {
+        DIALS_MAX.saturating_sub(self.contacts.values().filter(|contact| contact.dialing).count())
+    }
+
     fn dial_due(&mut self, now: Instant) {
-        let mut room =
-            DIALS_MAX.saturating_sub(self.contacts.values().filter(|c| c.dialing).count());
-        let due: Vec<NetworkId> = self
-            .contacts
-            .iter()
-            .filter(|(_, contact)| !contact.dialing)
-            .filter(|(_, contact)| contact.redial.as_ref().is_some_and(|redial| redial.at <= now))
-            .map(|(network, _)| *network)
-            .collect();
-        for network in due {
+        let mut room = self.dials_left();
+        let sought = self.contacts.values().filter(|contact| contact.redial.is_some()).count();
+        let due = |(network, contact): (&NetworkId, &Contact)| {
+            let at = contact.redial.as_ref().filter(|_| !contact.dialing)?.at;
+            (at <= now).then_some((at, *network))
+        };
+        let mut due: Vec<(Instant, NetworkId)> = self.contacts.iter().filter_map(due).collect();
+        // Where not all may be dialed, whoever has waited for longest.
+        due.sort_unstable();
+        for (_, network) in due {
+            let pace = self.search.pace(peer_of(&network), sought);
             let Some(contact) = self.contacts.get_mut(&network) else { continue };
             if contact.live.is_some() {
                 contact.redial = None;
-            } else if room == 0 || contact.is_refused() || !contact.connections.is_empty() {
-                contact.redial.take_if(|redial| !redial.again());
-            } else {
+            } else if contact.is_refused() || !contact.connections.is_empty() {
+                contact.redial.take_if(|redial| !redial.again(pace));
+            } else if room > 0 {
                 room -= 1;
                 let addresses = contact.addresses.clone();
                 contact.dialing = true;
+                contact.redial.take_if(|redial| !redial.again(pace));
                 self.dial(network, addresses);
+            }
+        }
+    }
+
+    /// These belong here, and whoever else does not: they are looked for as long as that is so.
+    pub(super) fn seek(&mut self, members: BTreeSet<PeerId>) {
+        self.search.members(members);
+        let sought = self.contacts.values().filter(|contact| contact.redial.is_some()).count();
+        for (network, contact) in &mut self.contacts {
+            let pace = self.search.pace(peer_of(network), sought);
+            let away = contact.live.is_none() && !contact.addresses.is_empty();
+            if pace.for_ever && away && *network != self.me.network {
+                let redial = contact.redial.get_or_insert_with(|| Redial::within(pace.every_max));
+                redial.hurry(pace);
             }
         }
     }
@@ -237,7 +262,6 @@ impl Hub {
             Err(DialError::DialPeerConditionFalse(_)) => {
                 if let Some(contact) = self.contacts.get_mut(&network) {
                     contact.dialing = false;
-                    contact.redial.take_if(|redial| !redial.again());
                 }
             }
             Err(error) => {
@@ -256,7 +280,6 @@ impl Hub {
         {
             self.swarm.behaviour_mut().kad.inner.remove_peer(&network);
         }
-        contact.redial.take_if(|redial| !redial.again());
         self.not_wanted(network);
     }
 
@@ -417,7 +440,22 @@ impl Hub {
         }
         self.remember(text.clone());
         // If there is no room, the next refusal will tell.
-        let _ = self.events.try_send(Event::Refused(peer_of(&network), text));
+        let _ = self.events.try_send(Event::Kept(peer_of(&network), Obstacle::Refusal, text));
+    }
+
+    /// Large packets get lost on the way to or from a peer: people are told, and it is looked for all the same.
+    pub(super) fn lament(&mut self, network: NetworkId) {
+        let text = format!(
+            "packets of full size do not arrive at {network}, or from there, and small ones do: look at the MTU of all \
+             links on the way"
+        );
+        if self.refusals.contains(&text) {
+            tracing::debug!("{text}");
+        } else {
+            tracing::warn!("{text}");
+        }
+        self.remember(text.clone());
+        let _ = self.events.try_send(Event::Kept(peer_of(&network), Obstacle::Size, text));
     }
 
     /// Keeps a sentence for whoever asks, as the latest.

@@ -15,6 +15,9 @@ pub(crate) const LATE_MAX: Duration = Duration::from_secs(2);
 /// From the first byte of a connection to its end as encrypted connection; from the first byte of a
 /// session to both proofs.
 pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+/// How long the ballast of a new session may take, there and back. Longer than the system needs to find out that it has
+/// to send smaller packets, where it is told to look (`net.ipv4.tcp_mtu_probing`).
+pub(crate) const WEIGH_MAX: Duration = Duration::from_secs(5);
 /// How long opening a stream may take.
 pub(crate) const OPEN_MAX: Duration = Duration::from_secs(5);
 /// A connection that has no session after so long is closed.
@@ -26,6 +29,8 @@ pub(crate) const REFUSAL_LINGER: Duration = Duration::from_millis(500);
 /// How long saying goodbye to everybody may take.
 pub(crate) const GOODBYE_MAX: Duration = Duration::from_millis(300);
 
+/// Longer than a packet gets on any network, jumbo frames included.
+pub(crate) const BALLAST_LEN: usize = 10_000;
 /// The longest frame before both sides have proved that they belong to the swarm.
 pub(crate) const HANDSHAKE_FRAME_LEN_MAX: usize = 4_096;
 /// So many bytes are read at a time.
@@ -43,7 +48,7 @@ pub(crate) const RECORDS_MAX: usize = 256;
 pub(crate) const CONTACTS_MAX: usize = 4_096;
 /// Sessions of one peer.
 pub(crate) const SESSIONS_MAX: usize = 1_024;
-/// Dials under way because others told of a peer.
+/// Dials under way to peers that are looked for.
 pub(crate) const DIALS_MAX: usize = 64;
 /// Connections, from outside, in all and before they are encrypted; and with one peer.
 pub(crate) const CONNECTIONS_IN_MAX: u32 = 1_024;
@@ -56,16 +61,26 @@ pub(crate) const REFUSALS_MAX: usize = 16;
 /// The longest reason that is taken from another peer, in bytes.
 pub(crate) const REASON_LEN_MAX: usize = 400;
 
-/// The pause before the second attempt to get a lost session back, and the longest.
-pub(crate) const REDIAL_PAUSE: (Duration, Duration) =
-    (Duration::from_millis(200), Duration::from_secs(30));
+/// How soon the other machine must answer a TCP connection. The system says a first word again after a second and then
+/// after ever longer pauses; a new attempt does not.
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// The same for QUIC, whose handshake it covers.
+pub(crate) const CONNECT_QUIC_MAX: Duration = Duration::from_secs(2);
+/// From the first attempt to get a lost session back to the second; and from one to the next at the longest, for those
+/// that belong here: a cut may end at any time. Less than what the heartbeats of a session cost.
+pub(crate) const REDIAL_EVERY: (Duration, Duration) =
+    (Duration::from_millis(200), Duration::from_secs(1));
+/// The longest for those that do not, or no longer.
+pub(crate) const STRANGER_EVERY_MAX: Duration = Duration::from_secs(30);
+/// So many attempts begin in a second, however many are looked for.
+pub(crate) const REDIALS_PER_SECOND_MAX: u32 = 64;
 /// The first attempt comes at once, up to this.
 pub(crate) const REDIAL_JITTER: Duration = Duration::from_millis(50);
-/// For so long a lost peer is dialed.
+/// For so long a lost peer is dialed that is not known to belong here.
 pub(crate) const REDIAL_FOR: Duration = Duration::from_secs(3_600);
-/// The same for the addresses that this peer was told to join.
+/// From one attempt to the next, for the addresses that this peer was told to join.
 pub(crate) const JOIN_PAUSE: (Duration, Duration) =
-    (Duration::from_millis(500), Duration::from_secs(10));
+    (Duration::from_millis(500), Duration::from_secs(1));
 /// The longest of these.
 pub(crate) const JOIN_PAUSE_MAX: Duration = JOIN_PAUSE.1;
 /// The same for peers that refused us, or that we refused.

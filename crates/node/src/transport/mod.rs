@@ -16,7 +16,7 @@
 //! - `handshake`: versions, `terms`, and proofs that both know the swarm key.
 //! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections; `gate`: what
 //!   keeps Kademlia from talking to strangers.
-//! - `contact`, `record`: what is known of peers, and what is told of them.
+//! - `contact`, `record`: what is known of peers, and what is told of them; `search`: whom to look for.
 //! - `limits`: every number.
 
 mod commands;
@@ -28,6 +28,7 @@ mod hub;
 mod limits;
 mod notes;
 mod record;
+mod search;
 mod session;
 mod streams;
 mod swarm;

@@ -34,6 +34,7 @@ impl Hub {
                     }
                 }
             }
+            Note::Clogged(network) => self.lament(network),
             Note::Refused(network, text) => self.complain(network, text),
             Note::Warned(text) => {
                 tracing::warn!("{text}");
@@ -129,6 +130,7 @@ impl Hub {
         match failure {
             Failure::Refused(text) => self.complain(network, text),
             Failure::Nonsense(what) => self.complain(network, format!("{network} sent {what}")),
+            Failure::Clogged => self.redial(network),
             Failure::Io(error) => {
                 tracing::debug!(%network, %error, "no handshake");
                 self.redial(network);
@@ -187,6 +189,7 @@ mod tests {
 
     use super::super::contact::{Connection, Contact, Join};
     use super::super::handshake::Me;
+    use super::super::limits::REDIAL_EVERY;
     use super::super::record::Remote;
     use super::super::{swarm, tests::config};
     use super::*;
@@ -319,6 +322,21 @@ mod tests {
         hub.joins = vec![Join::new(address)];
         hub.join_failed(0, &DialError::Aborted);
         assert!(hub.joins[0].at.is_some() && hub.joins[0].complained.is_some());
+    }
+
+    #[tokio::test]
+    async fn members_are_looked_for_though_they_were_given_up_and_others_are_not() {
+        let [member, other] = [(); 2].map(|()| Identity::ephemeral().network_id());
+        let mut hub = hub(&[]);
+        let addresses = vec!["/ip4/127.0.0.1/tcp/7421".parse().unwrap()];
+        for network in [member, other] {
+            let contact = Contact { addresses: addresses.clone(), ..Contact::default() };
+            hub.contacts.insert(network, contact);
+        }
+        hub.seek([peer_of(&member)].into());
+        let due = |network| hub.contacts[&network].redial.as_ref().map(|redial| redial.at);
+        assert!(due(member).is_some_and(|at| at <= Instant::now() + REDIAL_EVERY.1));
+        assert!(due(other).is_none());
     }
 
     #[tokio::test]

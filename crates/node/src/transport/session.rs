@@ -12,12 +12,13 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId as NetworkId, Stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, sleep, timeout};
 
 use super::contact::TWIN;
 use super::handshake::{self, Code, Failure, Me, Side};
 use super::limits::{
-    HEARTBEAT_EVERY, LATE_MAX, READ_LEN, RECORDS_MAX, SILENCE_MAX, UNHEARD_MAX, WRITE_LEN,
+    HEARTBEAT_EVERY, LATE_MAX, READ_LEN, RECORDS_MAX, SILENCE_MAX, UNHEARD_MAX, WEIGH_MAX,
+    WRITE_LEN,
 };
 use super::record::{Record, Remote};
 use super::weather::Delayed;
@@ -47,6 +48,8 @@ pub(crate) enum Note {
         /// Why.
         failure: Failure,
     },
+    /// Large packets do not arrive there, or from there, though small ones do.
+    Clogged(NetworkId),
     /// The peer knows these.
     Peers(Vec<Record>),
     /// The peer no longer wants us, in words.
@@ -119,6 +122,7 @@ impl Session {
             handshake::shake(stream, &self.me, self.network, self.side, &self.addresses).await;
         let mut info = shaken?;
         self.remote.sort(&mut info);
+        self.weigh(stream).await?;
         let (reply, answer) = oneshot::channel();
         let note = Note::Shaken { connection: self.connection, info: info.clone(), reply };
         let _ = self.notes.send(note).await;
@@ -129,6 +133,20 @@ impl Session {
                 Err(Failure::Refused(format!("{} was refused: {text}", self.network)))
             }
             Err(_) => Err(Failure::Io(std::io::ErrorKind::ConnectionAborted.into())),
+        }
+    }
+
+    /// If large packets do not arrive, people are told before it is given up: they may after all, in smaller pieces.
+    async fn weigh(&self, stream: &mut Stream) -> Result<(), Failure> {
+        let weighing = timeout(WEIGH_MAX, handshake::weigh(stream, self.network));
+        let slow = async {
+            sleep(SILENCE_MAX).await;
+            let _ = self.notes.send(Note::Clogged(self.network)).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            weighed = weighing => weighed.unwrap_or(Err(Failure::Clogged)),
+            never = slow => never,
         }
     }
 

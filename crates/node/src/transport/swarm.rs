@@ -5,6 +5,7 @@ use std::time::Duration;
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::dummy::DummyTransport;
+use libp2p::core::transport::timeout::TransportTimeout;
 use libp2p::core::transport::{Boxed, Transport as _};
 use libp2p::core::upgrade::Version;
 use libp2p::kad::store::MemoryStore;
@@ -19,8 +20,9 @@ use libp2p::{
 use super::StartError;
 use super::gate::Gate;
 use super::limits::{
-    CONNECTIONS_IN_MAX, CONNECTIONS_PENDING_MAX, CONNECTIONS_PER_PEER_MAX, HANDSHAKE_MAX,
-    LOOK_UP_MAX, PING_EVERY, RELAYED_BYTES_MAX, RELAYED_MAX,
+    CONNECT_MAX, CONNECT_QUIC_MAX, CONNECTIONS_IN_MAX, CONNECTIONS_PENDING_MAX,
+    CONNECTIONS_PER_PEER_MAX, HANDSHAKE_MAX, LOOK_UP_MAX, PING_EVERY, RELAYED_BYTES_MAX,
+    RELAYED_MAX,
 };
 use super::streams;
 use crate::config::Config;
@@ -132,7 +134,7 @@ fn transport(
     let noise =
         || noise::Config::new(keypair).map_err(|error| StartError::Noise(error.to_string()));
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
-    let mut transport = tcp
+    let mut transport = TransportTimeout::with_outgoing_timeout(tcp, CONNECT_MAX)
         .upgrade(Version::V1Lazy)
         .authenticate(noise()?)
         .multiplex(yamux::Config::default())
@@ -146,8 +148,9 @@ fn transport(
     if uses(|part| matches!(part, Protocol::QuicV1)) {
         let mut settings = quic::Config::new(keypair);
         settings.handshake_timeout = HANDSHAKE_MAX;
+        let quic = quic::tokio::Transport::new(settings);
         transport = transport
-            .or_transport(quic::tokio::Transport::new(settings))
+            .or_transport(TransportTimeout::with_outgoing_timeout(quic, CONNECT_QUIC_MAX))
             .map(|either, _| match either {
                 futures::future::Either::Left(muxed) => muxed,
                 futures::future::Either::Right((peer, muxer)) => (peer, StreamMuxerBox::new(muxer)),

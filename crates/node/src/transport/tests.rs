@@ -88,7 +88,7 @@ impl Peer {
                 self.down.push((*peer, *parting));
             }
             Event::Twin => self.twins += 1,
-            Event::Refused(..) => {}
+            Event::Kept(..) => {}
             Event::Frame { .. } => {}
         }
         Some(event)

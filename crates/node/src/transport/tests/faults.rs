@@ -11,6 +11,7 @@ use libp2p::{PeerId as NetworkId, Stream, StreamProtocol, Swarm, kad, noise, tcp
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::super::handshake::{self, Failure, Me, Side};
+use super::super::limits::{BALLAST_LEN, SILENCE_MAX, WEIGH_MAX};
 use super::super::streams::{self, Opened, Purpose};
 use super::*;
 use crate::config::Weather;
@@ -89,6 +90,7 @@ impl Stranger {
         me.card = card.into();
         let (mut stream, side, network) = stranger.stream(to).await;
         handshake::shake(&mut stream, &me, to.me.network, side, &[]).await.unwrap();
+        handshake::weigh(&mut stream, to.me.network).await.unwrap();
         (stream, network)
     }
 }
@@ -207,6 +209,24 @@ async fn a_wrong_proof_or_a_false_name_is_refused() {
     let shaken = handshake::shake(&mut stream, &me, a.me.network, side, &[]).await;
     let Err(Failure::Refused(text)) = shaken else { panic!("{shaken:?}") };
     assert!(text.contains("name"), "{text}");
+}
+
+#[tokio::test]
+async fn where_large_packets_do_not_arrive_there_is_no_session_and_people_are_told() {
+    let mut a = Peer::start(&config(vec![])).await;
+    let stranger = Stranger::new();
+    let me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
+    let (mut stream, side, _) = stranger.stream(&a).await;
+    handshake::shake(&mut stream, &me, a.me.network, side, &[]).await.unwrap();
+    let begin = Instant::now();
+    a.refusal(ms(4_000), "packets of full size do not arrive").await;
+    assert!(begin.elapsed() >= SILENCE_MAX, "slow ones have some time: {:?}", begin.elapsed());
+    let (found, closed) = frames(&mut stream, WEIGH_MAX * 2).await;
+    assert!(closed, "and then it is given up");
+    let kinds: Vec<_> = found.iter().map(|(kind, body)| (*kind, body.len())).collect();
+    assert_eq!(kinds, [(Kind::Ballast, BALLAST_LEN)]);
+    a.idle(ms(10)).await;
+    assert!(a.up.is_empty());
 }
 
 #[tokio::test]
