@@ -40,6 +40,8 @@ enum Command {
     Man(man::Man),
     #[command(name = "__child", hide = true)]
     Child(child::Child),
+    #[command(name = "__worker", hide = true)]
+    Worker(demo::worker::WorkerProcess),
 }
 
 impl Cli {
@@ -62,6 +64,7 @@ impl Cli {
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
             Command::Child(child) => child.run(),
+            Command::Worker(worker) => worker.run(),
         }
     }
 }
