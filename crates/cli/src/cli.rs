@@ -6,8 +6,8 @@ use crate::commands::{
     bench, break_lock, child, completions, demo, explain, forget, inspect, key, lock, locks, man,
     node, peers, run, status,
 };
-use crate::lab::Lab;
-use crate::outcome::{ALL_EXIT_CODES, LAB_EXIT_CODES, Verdict};
+use crate::lab::{self, Lab};
+use crate::outcome::{ALL_EXIT_CODES, Verdict};
 
 /// Distributed locks without coordination servers, and a laboratory for the protocols behind them.
 #[derive(Debug, Parser)]
@@ -34,12 +34,14 @@ enum Command {
     Key(key::Key),
     Bench(bench::Bench),
     /// Simulation: torture protocols, measure, compare, draw and trace them, and check the checkers. No network.
-    #[command(subcommand, after_help = LAB_EXIT_CODES)]
+    #[command(subcommand, after_help = lab::after_help())]
     Lab(Lab),
     Completions(completions::Completions),
     Man(man::Man),
     #[command(name = "__child", hide = true)]
     Child(child::Child),
+    #[command(name = "__worker", hide = true)]
+    Worker(demo::worker::WorkerProcess),
 }
 
 impl Cli {
@@ -62,6 +64,7 @@ impl Cli {
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
             Command::Child(child) => child.run(),
+            Command::Worker(worker) => worker.run(),
         }
     }
 }

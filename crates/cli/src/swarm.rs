@@ -144,6 +144,7 @@ impl Swarm {
         let place = address.split("/p2p/").next().unwrap_or(address);
         words.extend(["--listen", place, "--api", "none"].map(Into::into));
         words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
+        words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
         words.extend(["--socket".into(), self.socket(index).into()]);
         if self.kind.durable {
             words.extend(["--data".into(), self.dir.path().join(index.to_string()).into()]);

@@ -130,7 +130,12 @@ const BAD: &[(&str, &str)] = &[
     ("lab trace --seed 1 --seeds 1..2", "--seed and --seeds exclude each other"),
     ("lab trace x.txt --seed 1", "FILE and --seed exclude each other"),
     ("lab trace nowhere.txt", "cannot read nowhere.txt: No such file or directory (os error 2)"),
-    ("lab trace Cargo.toml", "Cargo.toml: line 1: `[package]` is no statement"),
+    (
+        "lab trace Cargo.toml",
+        "Cargo.toml: line 1: `[package]` is no statement; there are: protocol P [VARIANT] | replicas N, quorum M | \
+         latency MODEL | durable | agents, K entries per grant | link X -> Y takes D | \
+         every KIND [from X] [to Y] FATE | at T X DEED | end at T",
+    ),
     ("lab trace --seed 1 --window 5s", "--window 5s: this is a range of durations, LOW..HIGH"),
     (
         "lab trace --seed 1 --window 5s..1s",

@@ -185,3 +185,34 @@ fn a_reader_that_stops_reading_is_no_panic() {
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
     assert!(matches!(ended.status.code(), Some(0 | 141)), "{}", ended.status);
 }
+
+const ZONES: &str = "lab zones --fraction 600 --step 450 --runs 2";
+
+#[test]
+fn zones_have_a_table_for_people_and_rows_for_programs() {
+    let ran = sigmalock(ZONES);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 1 + 3 * 2, "three shares, together and in two camps: {}", ran.stdout);
+    assert!(lines[0].contains("held by") && !ran.stdout.contains(','), "{}", ran.stdout);
+    assert!(lines[1].contains("60.0 %") && lines[1].contains("0 of 2 runs"), "{}", lines[1]);
+
+    let out = tempfile::tempdir().expect("a folder");
+    let csv = out.path().join("zones.csv");
+    let ran = sigmalock(&format!("{ZONES} --json --out {}", csv.display()));
+    let rows = objects(&ran.stdout);
+    assert_eq!(rows.len(), 3 * 2 * 2);
+    let csv = std::fs::read_to_string(csv).expect("a file");
+    let (head, runs) = csv.split_once('\n').expect("a head");
+    assert_eq!(runs.lines().count(), rows.len());
+    assert!(head.split(',').all(|column| rows[0].get(column).is_some()), "{head}: {}", rows[0]);
+}
+
+#[test]
+fn the_help_of_the_laboratory_says_which_protocols_there_are_and_what_for() {
+    let help = sigmalock("lab --help").stdout;
+    for name in ["sigma", "strawman", "literal", "shipped"] {
+        let line = help.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some_and(|line| line.len() > 40), "{name}: {help}");
+    }
+}

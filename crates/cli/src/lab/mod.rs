@@ -12,7 +12,44 @@ mod zones;
 
 use clap::Subcommand;
 
-use crate::outcome::Verdict;
+use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+
+use crate::outcome::{LAB_EXIT_CODES, Verdict};
+
+/// What there is to look at, and where to begin.
+pub(crate) fn after_help() -> String {
+    let list = |names: Vec<(&str, &str)>| -> String {
+        names.into_iter().map(|(name, what)| format!("  {name:<10}{what}\n")).collect()
+    };
+    let protocols = list(ProtocolName::ALL.map(|name| (name.as_str(), what_for(name))).to_vec());
+    let variants = list(Variant::ALL.map(|name| (name.as_str(), how_true(name))).to_vec());
+    format!(
+        "Protocols:\n{protocols}\nVariants:\n{variants}\n\
+         Begin with:\n  \
+         sigmalock lab trace scenarios/01-uncontended.txt   a run, message by message\n  \
+         sigmalock lab compare --duration 1m                both, side by side\n  \
+         sigmalock lab mutants --list                       rules that can be left out\n\n\
+         {LAB_EXIT_CODES}"
+    )
+}
+
+const fn what_for(protocol: ProtocolName) -> &'static str {
+    match protocol {
+        ProtocolName::Sigma => {
+            "queues at each replica, losers yield (Lin et al. 2004): what live peers run"
+        }
+        ProtocolName::Strawman => {
+            "ask all, back off at random: what one would try first, to compare with"
+        }
+    }
+}
+
+const fn how_true(variant: Variant) -> &'static str {
+    match variant {
+        Variant::Literal => "as published or taught, holes included: to see what goes wrong",
+        Variant::Shipped => "with what it takes to survive loss, crashes, sleep and clocks",
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {

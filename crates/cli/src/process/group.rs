@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -44,7 +44,10 @@ pub(crate) fn command<S: AsRef<OsStr>>(words: &[S], foreground: bool) -> io::Res
 impl Group {
     /// Starts a command in a group of its own.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
-        let child = command.spawn()?;
+        Self::of(&command.spawn()?)
+    }
+
+    fn of(child: &Child) -> io::Result<Self> {
         let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("a process without a number"))?;
         Ok(Self { leader, ended: None, killed: false })
@@ -53,6 +56,19 @@ impl Group {
     /// Starts a command that neither reads nor prints here.
     pub(crate) fn spawn_quietly(command: &mut Command, log: Stdio) -> io::Result<Self> {
         Self::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log))
+    }
+
+    /// Starts a command that talks with this process: what it reads, and what it says.
+    pub(crate) fn spawn_to_talk(
+        command: &mut Command,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let group = Self::of(&child)?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => Ok((group, stdin, stdout)),
+            _ => Err(io::Error::other("a process without pipes")),
+        }
     }
 
     pub(crate) fn id(&self) -> Pid {

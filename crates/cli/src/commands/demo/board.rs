@@ -3,10 +3,15 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::nap::Nap;
+use super::view::letter;
+
 /// How many events the log keeps.
 const LOG_LEN_MAX: usize = 200;
 /// After so long without anybody inside, the next to enter is worth a line.
 const LONG_PAUSE: Duration = Duration::from_secs(1);
+/// For how long good news stay on top.
+pub(crate) const NEWS_FOR: Duration = Duration::from_secs(5);
 /// How many seconds the curves show.
 pub(crate) const HISTORY_LEN: usize = 120;
 
@@ -28,13 +33,24 @@ pub(crate) struct Board {
     pub(crate) kills: u64,
     pub(crate) losses: u64,
     pub(crate) longest_wait: Duration,
+    pub(crate) naps: u64,
+    pub(crate) refusals: u64,
     pub(crate) violations: Vec<String>,
+    pub(super) nap: Nap,
+    /// Who slept, until it says that it has lost its lock.
+    pub(super) slept: Option<usize>,
+    /// Since when nobody can get in.
+    blocked_since: Option<Duration>,
+    /// Good news, and when they came.
+    good_news: Option<(Duration, String)>,
     told: usize,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peer {
     pub(crate) up: bool,
+    /// As far as it has said.
+    pub(crate) can_grant: bool,
     pub(crate) since: Duration,
     pub(crate) connected: u32,
     pub(crate) messages_per_s: u64,
@@ -58,6 +74,8 @@ pub(crate) enum State {
     /// So many are before it, if it was told.
     Waiting(Option<u32>),
     Inside(u64),
+    /// Stopped while inside.
+    Asleep(u64),
 }
 
 #[derive(Debug, Clone)]
@@ -76,8 +94,16 @@ pub(crate) struct Lock {
 pub(crate) struct Event {
     pub(crate) at: Duration,
     pub(crate) words: String,
-    /// Ordinary traffic: for lines, not for the log of the view.
-    pub(crate) ordinary: bool,
+    pub(crate) weight: Weight,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Traffic: for lines, not for the log of the view.
+    Ordinary,
+    Told,
+    /// What the demonstration is for.
+    Loud,
 }
 
 impl Board {
@@ -108,7 +134,13 @@ impl Board {
             kills: 0,
             losses: 0,
             longest_wait: Duration::ZERO,
+            naps: 0,
+            refusals: 0,
             violations: Vec::new(),
+            nap: Nap::Nobody,
+            slept: None,
+            blocked_since: None,
+            good_news: None,
             told: 0,
         }
     }
@@ -118,21 +150,26 @@ impl Board {
     }
 
     pub(crate) fn tell(&mut self, words: impl Into<String>) {
-        self.push(words.into(), false);
+        self.push(words.into(), Weight::Told);
+    }
+
+    pub(crate) fn shout(&mut self, words: impl Into<String>) {
+        self.push(words.into(), Weight::Loud);
     }
 
     pub(crate) fn tell_ordinary(&mut self, words: impl Into<String>) {
-        self.push(words.into(), true);
+        self.push(words.into(), Weight::Ordinary);
     }
 
-    fn push(&mut self, words: String, ordinary: bool) {
+    fn push(&mut self, words: String, weight: Weight) {
         if self.log.len() == LOG_LEN_MAX {
             // What matters is not to be pushed out by what does not.
-            let oldest = self.log.iter().position(|event| event.ordinary).unwrap_or(0);
+            let oldest =
+                self.log.iter().position(|event| event.weight == Weight::Ordinary).unwrap_or(0);
             self.log.remove(oldest);
             self.told -= usize::from(oldest < self.told);
         }
-        self.log.push_back(Event { at: self.now(), words, ordinary });
+        self.log.push_back(Event { at: self.now(), words, weight });
     }
 
     /// Events that were not asked for before.
@@ -152,6 +189,47 @@ impl Board {
             self.tell(format!("peer {} {shortly}", peer + 1));
         }
         why.clone_into(&mut self.peers[peer].notes);
+    }
+
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked_since.is_some()
+    }
+
+    /// Good news, for a moment.
+    pub(crate) fn good_news(&self) -> Option<&str> {
+        let news = self.good_news.as_ref().filter(|(at, _)| self.now() < *at + NEWS_FOR);
+        news.map(|(_, words)| words.as_str())
+    }
+
+    /// A worker wrote with an old token, and was refused.
+    pub(crate) fn refused(&mut self, worker: usize, slept: bool, token: u64, newer: u64) {
+        self.refusals += 1;
+        let who = letter(worker);
+        let woke = if slept { "woke up and wrote" } else { "wrote" };
+        self.shout(format!(
+            "worker {who} {woke} with token {token}: REFUSED, {newer} has been here"
+        ));
+        let words = format!("REFUSED: {who} {woke}, with an old token");
+        self.good_news = Some((self.now(), words));
+    }
+
+    /// Looks whether anybody can still get in, anywhere. Before somebody could, that is no wonder.
+    pub(crate) fn judge_majority(&mut self) {
+        let nobody = self.votes.is_some() && !self.peers.iter().any(|peer| peer.can_grant);
+        let now = self.now();
+        match self.blocked_since {
+            None if nobody => {
+                self.blocked_since = Some(now);
+                self.shout("THE MAJORITY IS GONE: nobody can get in until it is back");
+            }
+            Some(since) if !nobody => {
+                let words = "THE MAJORITY IS BACK: who waits gets in again".to_owned();
+                (self.blocked_since, self.good_news) = (None, Some((now, words)));
+                let after = crate::words::time(now.saturating_sub(since));
+                self.shout(format!("THE MAJORITY IS BACK after {after}: who waits gets in again"));
+            }
+            _ => {}
+        }
     }
 
     /// What a worker is doing now.
@@ -194,6 +272,7 @@ impl Board {
     pub(crate) fn peer_is(&mut self, peer: usize, up: bool) {
         let since = self.now();
         self.peers[peer] = Peer { up, since, ..Peer::default() };
+        self.judge_majority();
     }
 
     /// A second is over.
@@ -257,6 +336,22 @@ mod tests {
         }
         assert_eq!(board.log.len(), LOG_LEN_MAX);
         assert_eq!(board.log[0].words, "killed peer 2");
+    }
+
+    #[test]
+    fn that_nobody_can_get_in_is_told_once_and_that_it_is_over_once() {
+        let mut board = Board::new(3, 6, &["/a"]);
+        board.judge_majority();
+        assert!(!board.is_blocked(), "nobody could before");
+        board.votes = Some((2, 3));
+        for able in [true, true, false, false, true, true] {
+            board.peers[0].can_grant = able;
+            board.judge_majority();
+            assert_eq!(board.is_blocked(), !able);
+        }
+        let words: Vec<String> = board.news().into_iter().map(|event| event.words).collect();
+        assert!(words.len() == 2 && words[0].contains("IS GONE") && words[1].contains("IS BACK"));
+        assert!(board.good_news().is_some_and(|words| words.starts_with("THE MAJORITY IS BACK")));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! `demo`: real peers, contending workers, and a button to kill them with.
 
 mod board;
+mod help;
+mod nap;
+mod plain;
 mod register;
 mod screen;
 mod view;
+pub(crate) mod worker;
 mod workers;
 
 use std::time::{Duration, Instant};
@@ -17,7 +21,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use self::board::Board;
 use self::screen::{Screen, Wish};
 use self::view::number;
-use self::workers::{Chance, Stage, work};
+use self::worker::Chance;
+use self::workers::Stage;
 use crate::outcome::{Verdict, after_help};
 use crate::process::signals::{ENDING, Signals};
 use crate::swarm::{Kind, Swarm};
@@ -25,13 +30,14 @@ use crate::words;
 
 /// Shows five peers with contending workers, live: kill some and watch it heal
 ///
-/// Every peer is a process of its own. A fenced register outside the swarm watches that no two workers are
-/// ever inside the same lock, and that tokens only grow; if not, the exit code is 1. Without a terminal:
-/// one line per event, and one every second. Nothing is left behind.
+/// Every peer and every worker is a process of its own. A fenced register outside the swarm watches that no
+/// two workers are ever inside the same lock, and that tokens only grow; if not, the exit code is 1. It
+/// refuses the write of a worker that was stopped inside for longer than its lease (key `p`). Without a
+/// terminal: one line per event, and one every second. Nothing is left behind.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Demo {
-    /// Kill and restart by itself, and end with a summary
+    /// Kill, stop and restart by itself, and end with a summary
     #[arg(long)]
     auto: bool,
     /// How long [default: with --auto 60, else until you quit]
@@ -90,9 +96,7 @@ impl Demo {
             "{} peers have started; locks wait until they know each other",
             self.peers
         ));
-        for worker in 0..self.peers * WORKERS_PER_PEER {
-            tokio::spawn(work(stage.clone(), worker, swarm.api(worker % self.peers)));
-        }
+        stage.start_workers(&swarm)?;
         tokio::spawn(survey(stage.clone(), (0..self.peers).map(|peer| swarm.api(peer)).collect()));
         let seconds = self.seconds.or(self.auto.then_some(AUTO_SECONDS));
         let mut show =
@@ -104,6 +108,7 @@ impl Demo {
         };
         // The terminal first: whatever is said from here on is to be seen.
         drop(screen);
+        show.stage.end_workers();
         end?;
         self.sum_up(&show)
     }
@@ -121,6 +126,8 @@ impl Demo {
                 "entries": entries,
                 "kills": kills,
                 "guards_lost": board.losses,
+                "holders_stopped": board.naps,
+                "writes_refused": board.refusals,
                 "longest_wait_ms": board.longest_wait.as_millis() as u64,
                 "tokens_monotone": tokens,
                 "violations": board.violations,
@@ -129,10 +136,12 @@ impl Demo {
             let yes = |yes: bool| if yes { "yes" } else { "NO" };
             super::print(&format!(
                 "{entries} entries in {}, {}, {} lost with a dead peer\n\
-                 longest wait {}\ntokens monotone: {}\nnever two inside: {}\n",
+                 {} stopped inside, {} with an old token refused\nlongest wait {}\ntokens monotone: {}\nnever two inside: {}\n",
                 words::time(board.now()),
                 words::count(kills, "kill"),
                 words::count(board.losses, "guard"),
+                words::count(board.naps, "holder"),
+                words::count(board.refusals, "write"),
                 words::time(board.longest_wait),
                 yes(tokens),
                 yes(exclusion && board.violations.is_empty()),
@@ -166,6 +175,8 @@ impl Show {
             let wish = wish.or_else(|| script.as_mut()?.next(&self.stage.board()));
             match wish {
                 Some(Wish::Quit) => return Ok(()),
+                Some(Wish::Back) if !screen.close_help() => return Ok(()),
+                Some(Wish::Help) => screen.toggle_help(),
                 Some(wish) => self.grant(wish)?,
                 None => {}
             }
@@ -175,6 +186,9 @@ impl Show {
                 board.tell(format!("peer {} ended by itself", number(peer)));
             }
             self.welcome().await;
+            if self.stage.board().nap_is_over() {
+                self.stage.wake();
+            }
             screen.draw(&mut self.stage.board(), self.seconds)?;
             let now = self.stage.board().now();
             if self.seconds.is_some_and(|seconds| now.as_secs() >= seconds) {
@@ -186,7 +200,9 @@ impl Show {
     fn grant(&mut self, wish: Wish) -> anyhow::Result<()> {
         let up: Vec<_> = (0..self.swarm.len()).filter(|peer| self.swarm.is_up(*peer)).collect();
         match wish {
-            Wish::Quit => {}
+            Wish::Quit | Wish::Back | Wish::Help => {}
+            Wish::Pause if self.stage.board().nap_is_on() => self.stage.wake(),
+            Wish::Pause => self.stage.board().want_nap(),
             Wish::Kill if up.is_empty() => {}
             Wish::Kill => {
                 let peer = up[self.chance.below(up.len())];
@@ -241,16 +257,20 @@ impl Show {
     }
 }
 
-/// What happens by itself: a kill, a pause, a restart, a pause, and so on; healed well before the end.
+/// What happens by itself, one after the other and again; healed well before the end.
 struct Script {
     step: Duration,
     end: Duration,
-    steps: u32,
+    steps: usize,
     next_at: Duration,
 }
 
+const DEEDS: [Wish; 5] = [Wish::Pause, Wish::KillHolder, Wish::Restart, Wish::Kill, Wish::Restart];
+
 /// Healing takes some seconds, and is to be watched.
 const STEP_MAX: Duration = Duration::from_secs(7);
+/// From stopping a holder until its write is refused.
+const NAP: Duration = Duration::from_secs(5);
 
 impl Script {
     fn new(seconds: u64) -> Self {
@@ -261,19 +281,21 @@ impl Script {
 
     fn next(&mut self, board: &Board) -> Option<Wish> {
         let now = board.now();
-        if board.entries == 0 {
-            // What has not begun cannot be disturbed.
+        if board.entries == 0 || board.nap_is_on() {
+            // What has not begun cannot be disturbed, and one thing is watched at a time.
             self.next_at = now + self.step;
+            return None;
         }
-        let wish = match self.steps % 4 {
-            0 => Wish::KillHolder,
-            2 => Wish::Kill,
-            _ => Wish::Restart,
-        };
+        let wish = DEEDS[self.steps % DEEDS.len()];
+        let healed_at = now
+            + match wish {
+                Wish::Restart => Duration::ZERO,
+                Wish::Pause => NAP,
+                _ => 2 * self.step,
+            };
         let nobody = wish == Wish::KillHolder && board.holders_peer().is_none();
-        // What is killed late would not be seen to heal.
-        let late = wish != Wish::Restart && now + 2 * self.step > self.end;
-        if now < self.next_at || nobody || late {
+        // What is broken late would not be seen to heal.
+        if now < self.next_at || nobody || healed_at > self.end {
             return None;
         }
         self.steps += 1;
@@ -310,12 +332,15 @@ async fn survey(stage: Stage, apis: Vec<String>) {
             }
             let peer = &mut board.peers[index];
             peer.messages_per_s = fresh;
+            peer.can_grant = status.can_grant;
             peer.connected = status.peers_up.saturating_sub(1);
             let notes =
                 [status.why_not, status.why_no_vote].into_iter().find(|why| !why.is_empty());
             board.note(index, &notes.unwrap_or_default());
         }
-        stage.board().tick(messages);
+        let mut board = stage.board();
+        board.tick(messages);
+        board.judge_majority();
     }
 }
 

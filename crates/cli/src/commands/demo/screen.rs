@@ -9,21 +9,26 @@ use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifi
 use tokio::sync::mpsc;
 
 use super::board::Board;
-use super::view;
+use super::{plain, view};
 
 /// What a person, or the script, wants to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Kill,
     KillHolder,
+    /// To stop a holder, or to let it go on.
+    Pause,
     Restart,
+    Help,
+    /// To close the help, else to quit.
+    Back,
     Quit,
 }
 
 /// A terminal, or the lines of a pipe.
 pub(crate) enum Screen {
-    Terminal { terminal: DefaultTerminal, keys: mpsc::Receiver<Wish> },
-    Lines { status_at: Duration },
+    Terminal { terminal: DefaultTerminal, keys: mpsc::Receiver<Wish>, help: bool, ascii: bool },
+    Lines { status_at: Duration, ascii: bool },
 }
 
 /// Keys that wait to be looked at.
@@ -31,14 +36,18 @@ const KEYS_MAX: usize = 16;
 
 impl Screen {
     pub(crate) fn open() -> io::Result<Self> {
-        if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-            return Ok(Self::Lines { status_at: Duration::from_secs(1) });
+        let there = io::stdout().is_terminal();
+        let ascii = there && plain::is_wanted();
+        // One that cannot move its cursor gets lines too.
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        if !there || !io::stdin().is_terminal() || dumb {
+            return Ok(Self::Lines { status_at: Duration::from_secs(1), ascii });
         }
         let terminal = ratatui::try_init()?;
         let (sender, keys) = mpsc::channel(KEYS_MAX);
         // Reading blocks; the thread ends with the process.
         thread::Builder::new().name("keys".to_owned()).spawn(move || read_keys(&sender))?;
-        Ok(Self::Terminal { terminal, keys })
+        Ok(Self::Terminal { terminal, keys, help: false, ascii })
     }
 
     /// The next thing somebody wants.
@@ -53,22 +62,49 @@ impl Screen {
         }
     }
 
+    pub(crate) fn toggle_help(&mut self) {
+        if let Self::Terminal { help, .. } = self {
+            *help = !*help;
+        }
+    }
+
+    /// False if it was not open.
+    pub(crate) fn close_help(&mut self) -> bool {
+        match self {
+            Self::Terminal { help, .. } => std::mem::take(help),
+            Self::Lines { .. } => false,
+        }
+    }
+
     pub(crate) fn draw(&mut self, board: &mut Board, seconds: Option<u64>) -> io::Result<()> {
         match self {
-            Self::Terminal { terminal, .. } => {
-                terminal.draw(|frame| view::draw(frame, board, seconds))?;
+            Self::Terminal { terminal, help, ascii, .. } => {
+                terminal.draw(|frame| {
+                    view::draw(frame, board, seconds, *help);
+                    if *ascii {
+                        plain::screen(frame.buffer_mut());
+                    }
+                })?;
                 Ok(())
             }
-            Self::Lines { status_at } => {
-                let mut out = io::stdout().lock();
+            Self::Lines { status_at, ascii } => {
+                let mut lines = String::new();
                 for event in board.news() {
-                    writeln!(out, "{:>7.2} s  {}", event.at.as_secs_f64(), event.words)?;
+                    lines.push_str(&format!(
+                        "{:>7.2} s  {}\n",
+                        event.at.as_secs_f64(),
+                        event.words
+                    ));
                 }
                 let now = board.now();
                 if now >= *status_at {
                     *status_at += Duration::from_secs(1);
-                    writeln!(out, "{:>7.2} s  = {}", now.as_secs_f64(), view::status_line(board))?;
+                    let status = view::status_line(board);
+                    lines.push_str(&format!("{:>7.2} s  = {status}\n", now.as_secs_f64()));
                 }
+                let lines = if *ascii { plain::text(&lines) } else { lines };
+                let mut out = io::stdout().lock();
+                out.write_all(lines.as_bytes())?;
                 out.flush()
             }
         }
@@ -102,7 +138,10 @@ fn wish(key: KeyEvent) -> Option<Wish> {
         KeyCode::Char('k') => Some(Wish::Kill),
         KeyCode::Char('h') => Some(Wish::KillHolder),
         KeyCode::Char('r') => Some(Wish::Restart),
-        KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Quit),
+        KeyCode::Char('p') => Some(Wish::Pause),
+        KeyCode::Char('?') => Some(Wish::Help),
+        KeyCode::Esc => Some(Wish::Back),
+        KeyCode::Char('q') => Some(Wish::Quit),
         _ => None,
     }
 }

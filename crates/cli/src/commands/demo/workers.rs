@@ -1,31 +1,35 @@
-//! Those who contend: each a client of one peer, that wants one lock again and again.
+//! Those who contend, seen from the demonstration: what they say goes to the board and to the register.
 
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sigmalock::{AcquireError, Client, ConnectOptions, Guard};
-use tokio::time::sleep;
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::board::{Board, State};
 use super::register::Register;
 use super::view::{letter, number};
+use super::worker::Said;
+use crate::process::group::{self, Group};
+use crate::swarm::Swarm;
 use crate::words;
 
-/// How long a holder that died keeps others out.
-pub(crate) const TTL: Duration = Duration::from_secs(2);
-/// How often a worker looks whether its peer is back.
-const RETRY_EVERY: Duration = Duration::from_millis(100);
-
-/// What all workers share.
+/// What all share.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     board: Arc<Mutex<Board>>,
     register: Arc<Mutex<Register>>,
+    workers: Arc<Mutex<Vec<Group>>>,
 }
 
 impl Stage {
     pub(crate) fn new(board: Board) -> Self {
-        Self { board: Arc::new(Mutex::new(board)), register: Arc::default() }
+        Self {
+            board: Arc::new(Mutex::new(board)),
+            register: Arc::default(),
+            workers: Arc::default(),
+        }
     }
 
     pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
@@ -35,109 +39,134 @@ impl Stage {
     fn register(&self) -> MutexGuard<'_, Register> {
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// A worker's life.
-pub(crate) async fn work(stage: Stage, worker: usize, api: String) {
-    let mut chance = Chance(worker as u64 + 1);
-    let label = format!("worker {}", letter(worker));
-    let name = {
-        let board = stage.board();
-        board.locks[board.workers[worker].lock].name.clone()
-    };
-    loop {
-        stage.board().set(worker, State::Cut);
-        let Ok(client) = ConnectOptions::new().label(&label).connect(&api).await else {
-            sleep(RETRY_EVERY).await;
-            continue;
-        };
-        while visit(&stage, worker, &client, &name, &mut chance).await {
-            stage.board().set(worker, State::Away);
-            sleep(chance.between(20, 300)).await;
+    fn workers(&self) -> MutexGuard<'_, Vec<Group>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts all workers, each a process that dies with this one, even where it is stopped.
+    pub(crate) fn start_workers(&self, swarm: &Swarm) -> anyhow::Result<()> {
+        let program = std::env::current_exe()?.display().to_string();
+        let cast = self.board().workers.clone();
+        for (index, worker) in cast.iter().enumerate() {
+            let name = self.board().locks[worker.lock].name.clone();
+            let (label, seed) = (format!("worker {}", letter(index)), (index + 1).to_string());
+            let api = swarm.api(worker.peer);
+            let words = [&program, "__worker", "--api", &api, "--label", &label];
+            let words = [&words[..], &["--lock", &name, "--seed", &seed]].concat();
+            let (group, stdin, stdout) = Group::spawn_to_talk(&mut group::command(&words, false)?)?;
+            self.workers().push(group);
+            tokio::spawn(self.clone().listen(index, name, stdin, stdout));
         }
-        sleep(RETRY_EVERY).await;
+        Ok(())
     }
-}
 
-/// Waits, enters, works, leaves. False if the peer has gone.
-async fn visit(
-    stage: &Stage, worker: usize, client: &Client, name: &str, chance: &mut Chance,
-) -> bool {
-    stage.board().set(worker, State::Waiting(None));
-    let begin = Instant::now();
-    let told = stage.clone();
-    let lock = client.lock(name).ttl(TTL).on_queue(move |position| {
-        told.board().set(worker, State::Waiting(Some(position.ahead)));
-    });
-    let guard = match lock.acquire().await {
-        Ok(guard) => guard,
-        Err(AcquireError::Disconnected { .. }) => return false,
-        Err(error) => {
-            stage.board().tell(format!("worker {}: {error}", letter(worker)));
-            sleep(RETRY_EVERY).await;
-            return true;
+    pub(crate) fn end_workers(&self) {
+        for worker in &mut *self.workers() {
+            // Who cannot be killed is gone.
+            let _ = worker.kill();
         }
-    };
-    enter(stage, worker, name, &guard, begin.elapsed());
-    let lost = tokio::select! {
-        () = sleep(chance.between(100, 400)) => false,
-        () = guard.lost() => true,
-    };
-    leave(stage, worker, name, guard, lost).await
-}
-
-fn enter(stage: &Stage, worker: usize, name: &str, guard: &Guard, waited: Duration) {
-    let token = guard.token();
-    let entered = stage.register().enter(name, worker, token, guard.lost_signal());
-    let mut board = stage.board();
-    let pause = board.entered(worker, token, waited);
-    let who = format!("worker {} at peer {}", letter(worker), number(board.workers[worker].peer));
-    let waited = words::time(waited);
-    if let Some(pause) = pause {
-        let pause = words::time(pause);
-        board.tell(format!("{name} moves on after {pause}: {who} enters, token {token}"));
-    } else {
-        board.tell_ordinary(format!("{who} enters {name} after {waited}, token {token}"));
-    }
-    if let Err(violation) = entered {
-        board.tell(format!("VIOLATION: {violation}"));
-        board.violations.push(violation);
-    }
-}
-
-/// False if the peer has gone.
-async fn leave(stage: &Stage, worker: usize, name: &str, guard: Guard, lost: bool) -> bool {
-    // The last thing done inside: the store must not have heard of anybody later, while we may be here.
-    let written = stage.register().write(name, worker, guard.token());
-    if !written && !guard.is_lost() {
-        let violation = format!("worker {} was refused inside {name}", letter(worker));
-        stage.board().violations.push(violation);
-    }
-    stage.register().leave(name, worker);
-    stage.board().set(worker, State::Away);
-    if lost {
-        let mut board = stage.board();
-        board.lost(worker);
-        let peer = number(board.workers[worker].peer);
-        board.tell(format!("worker {} has lost {name} with its peer {peer}", letter(worker)));
-        return false;
-    }
-    guard.release().await.is_ok()
-}
-
-/// Enough chance for waiting times.
-#[derive(Debug)]
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    /// One of 0 … n − 1.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % n.max(1)
     }
 
-    fn between(&mut self, low_ms: usize, high_ms: usize) -> Duration {
-        Duration::from_millis((low_ms + self.below(high_ms - low_ms)) as u64)
+    fn signal(&self, worker: usize, signal: Signal) {
+        if let Some(group) = self.workers().get(worker) {
+            group.signal(signal);
+        }
+    }
+
+    /// Lets the holder that is stopped go on.
+    pub(crate) fn wake(&self) {
+        let sleeper = self.board().wakes();
+        if let Some(worker) = sleeper {
+            self.signal(worker, Signal::CONT);
+        }
+    }
+
+    async fn listen(self, worker: usize, name: String, stdin: ChildStdin, stdout: ChildStdout) {
+        let pipes = (
+            tokio::process::ChildStdin::from_std(stdin),
+            tokio::process::ChildStdout::from_std(stdout),
+        );
+        let (Ok(mut answers), Ok(words)) = pipes else { return };
+        let mut lines = BufReader::new(words).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let Ok(said) = serde_json::from_str(&line) else { continue };
+            let wants_answer = matches!(said, Said::Writes { .. });
+            self.hear(worker, &name, said);
+            if wants_answer && answers.write_all(b"heard\n").await.is_err() {
+                break;
+            }
+        }
+        self.board().is_gone(worker);
+    }
+
+    fn hear(&self, worker: usize, name: &str, said: Said) {
+        match said {
+            Said::Cut => self.board().set(worker, State::Cut),
+            Said::Away => self.board().set(worker, State::Away),
+            Said::Waiting { ahead } => self.board().set(worker, State::Waiting(ahead)),
+            Said::Inside { token, at_us, until_us, waited_us } => {
+                let entered = self.register().enter(name, worker, token, at_us, until_us);
+                self.enters(worker, name, token, Duration::from_micros(waited_us), entered);
+            }
+            Said::Extended { until_us } => self.register().extend(name, worker, until_us),
+            Said::Writes { token } => {
+                let written = self.register().write(name, worker, token);
+                self.writes(worker, token, written);
+            }
+            Said::Lost => {
+                let mut board = self.board();
+                // Whoever was stopped has lost it by that, and this was told.
+                if board.has_slept(worker) {
+                    return;
+                }
+                board.lost(worker);
+                let peer = number(board.workers[worker].peer);
+                let worker = letter(worker);
+                board.tell(format!("worker {worker} has lost {name} with its peer {peer}"));
+            }
+            Said::Failed { why } => self.board().tell(format!("worker {}: {why}", letter(worker))),
+        }
+    }
+
+    fn enters(
+        &self, worker: usize, name: &str, token: u64, waited: Duration, entered: Result<(), String>,
+    ) {
+        let mut board = self.board();
+        let pause = board.entered(worker, token, waited);
+        let who = letter(worker);
+        if let Some(pause) = pause {
+            let pause = words::time(pause);
+            board.tell(format!("{name} moves on after {pause}: {who} enters, token {token}"));
+        } else {
+            let (at, waited) = (number(board.workers[worker].peer), words::time(waited));
+            board.tell_ordinary(format!(
+                "worker {who} at peer {at} enters {name} after {waited}, token {token}"
+            ));
+        }
+        if let Err(violation) = entered {
+            board.shout(format!("VIOLATION: {violation}"));
+            board.violations.push(violation);
+        }
+        let stopped = board.stops(worker);
+        drop(board);
+        if stopped {
+            // It works for a while before it writes, so it stands still inside.
+            self.signal(worker, Signal::STOP);
+        }
+    }
+
+    fn writes(&self, worker: usize, token: u64, written: Result<(), u64>) {
+        let mut board = self.board();
+        let slept = board.has_woken(worker);
+        board.set(worker, State::Away);
+        let who = letter(worker);
+        match written {
+            Ok(()) if slept => board.tell(format!(
+                "worker {who} woke up and wrote with token {token}: accepted, nobody has been here since"
+            )),
+            Ok(()) => {}
+            Err(newer) => board.refused(worker, slept, token, newer),
+        }
     }
 }

@@ -4,13 +4,16 @@
 //! what happens there. Memory is bounded by what is shown, however long the run.
 
 mod drawing;
+mod family;
+mod legend;
+mod mark;
 mod recorder;
 mod text;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{PeerId, RequestId, Span};
 
 use self::recorder::Recorder;
 use super::torture::Victim;
@@ -68,7 +71,9 @@ pub enum Kind {
     Released,
     /// A request ends without the lock.
     Ended,
-    /// A write with a stale token is refused.
+    /// A write of somebody whose time is over is refused: no harm, that is what tokens are for.
+    Fenced,
+    /// A write of somebody who is inside is refused.
     Refused,
     /// A protocol notes something.
     Note,
@@ -101,11 +106,13 @@ pub struct Step {
     pub text: String,
     /// How many messages like it, where several lanes are drawn as one.
     pub times: usize,
+    /// Whose right it changes, and when that ends.
+    right: Option<(RequestId, TrueTime)>,
 }
 
 impl Step {
     fn new(at: TrueTime, kind: Kind, peer: Option<PeerId>, text: String) -> Self {
-        Self { at, kind, peer, to: None, sent: at, text, times: 1 }
+        Self { at, kind, peer, to: None, sent: at, text, times: 1, right: None }
     }
 }
 
@@ -138,25 +145,63 @@ pub struct Trace {
     left_out: (usize, usize),
 }
 
-/// Who is inside, and who is down.
+/// Who is inside and until when, and who is down.
 #[derive(Debug, Clone, Default)]
 struct State {
-    inside: BTreeMap<PeerId, u32>,
+    inside: BTreeMap<RequestId, TrueTime>,
     down: Vec<PeerId>,
+}
+
+/// How it stands with somebody at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Idle,
+    Inside,
+    InsideAsleep,
+    /// Its deadline is over, and it has not noticed.
+    Overdue,
+    Down,
+}
+
+impl Presence {
+    const ALL: [Self; 5] =
+        [Self::Idle, Self::Inside, Self::InsideAsleep, Self::Overdue, Self::Down];
+
+    /// How its lifeline looks.
+    const fn sign(self) -> char {
+        match self {
+            Self::Idle => '│',
+            Self::Inside => '┃',
+            Self::InsideAsleep => '╏',
+            Self::Overdue => '╎',
+            Self::Down => '┊',
+        }
+    }
+
+    /// What that means, if it needs to be said.
+    const fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Idle => None,
+            Self::Inside => Some("inside"),
+            Self::InsideAsleep => Some("inside, asleep"),
+            Self::Overdue => Some("its time is over, it does not know"),
+            Self::Down => Some("down or asleep"),
+        }
+    }
 }
 
 impl State {
     fn apply(&mut self, step: &Step) {
+        if let Some((request, until)) = step.right {
+            match step.kind {
+                Kind::Granted | Kind::Extended => self.inside.insert(request, until),
+                _ => self.inside.remove(&request),
+            };
+        }
         let Some(peer) = step.peer else { return };
         match step.kind {
-            Kind::Granted => *self.inside.entry(peer).or_default() += 1,
-            Kind::Released | Kind::Lost => {
-                if let Some(count) = self.inside.get_mut(&peer) {
-                    *count = count.saturating_sub(1);
-                }
-            }
             Kind::Down => {
-                self.inside.remove(&peer);
+                self.inside.retain(|request, _| request.client != peer);
                 self.down.push(peer);
             }
             Kind::Asleep => self.down.push(peer),
@@ -164,9 +209,19 @@ impl State {
             _ => {}
         }
     }
-    fn is_inside(&self, peer: PeerId) -> bool {
-        self.inside.get(&peer).is_some_and(|count| *count > 0)
+
+    fn presence(&self, peer: PeerId, at: TrueTime) -> Presence {
+        let rights = self.inside.iter().filter(|(request, _)| request.client == peer);
+        let until = rights.map(|(_, until)| *until).max();
+        match (until, self.is_down(peer)) {
+            (Some(until), _) if until <= at => Presence::Overdue,
+            (Some(_), true) => Presence::InsideAsleep,
+            (Some(_), false) => Presence::Inside,
+            (None, true) => Presence::Down,
+            (None, false) => Presence::Idle,
+        }
     }
+
     fn is_down(&self, peer: PeerId) -> bool {
         self.down.contains(&peer)
     }
@@ -357,7 +412,8 @@ mod tests {
         let trace = story(&view);
         assert!(!trace.steps.is_empty() && trace.left_out.0 > 0);
         assert!(trace.steps.iter().all(|step| (40_000..=80_000).contains(&step.at.0)));
-        assert!(trace.before.is_inside(PeerId(1_000)), "anna went in before");
+        let anna = trace.before.presence(PeerId(1_000), TrueTime(40_000));
+        assert_eq!(anna, Presence::Inside, "she went in before");
     }
 
     #[test]
@@ -415,10 +471,67 @@ mod tests {
             };
             Trace::of_scenario(&scenario, String::new(), &view).before
         };
-        let anna = PeerId(1_000);
+        let anna = |state: &State, at| state.presence(PeerId(1_000), TrueTime(at));
         let (asleep, crashed) = (story("sleeps 1s"), story("crashes"));
-        assert!(asleep.is_down(anna) && asleep.is_inside(anna));
-        assert!(crashed.is_down(anna) && !crashed.is_inside(anna));
+        assert_eq!(anna(&asleep, 40_000), Presence::InsideAsleep);
+        assert_eq!(anna(&asleep, 20_000_000), Presence::Overdue);
+        assert_eq!(anna(&crashed, 40_000), Presence::Down);
+    }
+
+    const SLEEPER: &str = include_str!("../../../../../scenarios/07-paused-holder.txt");
+
+    #[test]
+    fn a_sleeper_that_the_fence_refuses_is_no_violation() {
+        let scenario = Scenario::parse(SLEEPER).unwrap();
+        let view = View { peers: vec!["anna".to_owned(), "bert".to_owned()], ..View::default() };
+        let trace = Trace::of_scenario(&scenario, String::new(), &view);
+        let count = |kind| trace.steps.iter().filter(|step| step.kind == kind).count();
+        assert_eq!((count(Kind::Fenced), count(Kind::Refused), count(Kind::Violation)), (2, 0, 0));
+        let text = trace.text();
+        for piece in ["╎ its time is over", "⊘ too late", "REFUSED by the fence, no harm"] {
+            assert!(text.contains(piece), "no {piece} in\n{text}");
+        }
+        assert!(!text.contains("‼") && !text.contains("!!!"), "{text}");
+        let svg = trace.svg();
+        assert!(svg.contains("class=\"overdue\"") && svg.contains("class=\"fenced\""), "{svg}");
+        assert!(!svg.contains("class=\"violation\"") && !svg.contains("class=\"harm\""), "{svg}");
+    }
+
+    #[test]
+    fn a_holder_that_is_refused_is_harm() {
+        let trace = Trace::of_seed(&victim("grants-twice"), 0, &View::default());
+        assert!(trace.steps.iter().any(|step| step.kind == Kind::Refused), "{}", trace.text());
+        assert!(trace.text().contains("‼ refused though inside: harm"), "{}", trace.text());
+        assert!(trace.svg().contains("class=\"harm\""));
+    }
+
+    /// No sign without its meaning, and no meaning without its sign.
+    #[test]
+    fn the_legend_has_the_signs_that_occur_and_no_others() {
+        let sleeper = Scenario::parse(SLEEPER).unwrap();
+        let sleeper = Trace::of_scenario(&sleeper, String::new(), &View::default());
+        let broken = Trace::of_seed(&victim("grants-twice"), 0, &View::default());
+        for trace in [story(&View::default()), sleeper, broken] {
+            let text = trace.text();
+            let (chart, legend) = text.rsplit_once("\n\n").unwrap();
+            let chart = chart.lines().skip(2).map(|line| &line[13..]).collect::<String>();
+            let signs = mark::Mark::ALL.map(mark::Mark::sign).into_iter();
+            let signs = signs.chain(Presence::ALL.into_iter().skip(1).map(Presence::sign));
+            for sign in signs.chain(['×', '!', '*']) {
+                assert_eq!(chart.contains(sign), legend.contains(sign), "{sign}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn arrows_are_drawn_by_what_they_say() {
+        let svg = story(&View::default()).svg();
+        for piece in ["arrow gives", "arrow asks", "arrow releases", "arrow lost", "RESPONSE yours"]
+        {
+            assert!(svg.contains(piece), "no {piece} in\n{svg}");
+        }
+        assert!(svg.contains("RESPONSE queued") && !svg.contains("arrow renews"), "{svg}");
+        assert_eq!(svg, story(&View::default()).svg(), "the same bytes");
     }
 
     #[test]

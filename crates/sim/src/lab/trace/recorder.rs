@@ -23,6 +23,8 @@ pub(super) struct Recorder<'a> {
     under_way: BTreeMap<(PeerId, PeerId, String), VecDeque<TrueTime>>,
     last_sent: Option<(PeerId, PeerId, String)>,
     sealing: Vec<PeerId>,
+    /// Those who were refused while inside, and when: what an oracle objects to is harm.
+    wronged: Vec<(TrueTime, String)>,
     words: Words,
     before: State,
     steps: VecDeque<Step>,
@@ -35,6 +37,11 @@ impl<'a> Recorder<'a> {
     ) -> Self {
         let first = violations.iter().map(|violation| violation.at).min();
         let around = first.filter(|_| view.window.is_none()).map(|at| (at, view.steps() * 3 / 4));
+        let wronged = violations.iter().filter(|violation| violation.oracle == "register");
+        let wronged = wronged.filter_map(|violation| {
+            let (request, _) = violation.sentence.split_once(" is inside ")?;
+            Some((violation.at, request.to_owned()))
+        });
         Self {
             cast,
             several_users,
@@ -43,6 +50,7 @@ impl<'a> Recorder<'a> {
             under_way: BTreeMap::new(),
             last_sent: None,
             sealing: Vec::new(),
+            wronged: wronged.collect(),
             words: Words::default(),
             before: State::default(),
             steps: VecDeque::new(),
@@ -178,7 +186,6 @@ impl Watch for Recorder<'_> {
             name => name,
         };
         let words = self.words.tell(&record.what, &who).unwrap_or_default();
-        let named = |peer: &PeerId, deed: &str| format!("{} {deed}", cast.name(*peer));
         let (kind, peer, text) = match &record.what {
             What::Asked { request, .. } => (Kind::Asked, request.client, words),
             What::Granted { request, .. } => {
@@ -194,23 +201,51 @@ impl Watch for Recorder<'_> {
             }
             What::Ended(request, _) => (Kind::Ended, request.client, words),
             What::Wrote { accepted: true, .. } => return,
-            What::Wrote { request, .. } => (Kind::Refused, request.client, words),
-            What::Crashed(peer) => (Kind::Down, *peer, named(peer, "stops")),
-            What::FellAsleep(peer) => (Kind::Asleep, *peer, named(peer, "falls asleep")),
-            // Those who begin their first life are no news.
-            What::Started(peer) | What::Woke(peer) if !self.is_down(*peer) => return,
-            What::Started(peer) => (Kind::Up, *peer, named(peer, "is back")),
-            What::Woke(peer) => (Kind::Up, *peer, named(peer, "wakes")),
-            What::Healed => {
-                let text = "from here on nothing goes wrong any more".to_owned();
-                return self.push(Step::new(record.at, Kind::Fault, None, text));
+            What::Wrote { request, .. } if self.is_wronged(record.at, request) => {
+                (Kind::Refused, request.client, words)
             }
+            What::Wrote { request, .. } => {
+                (Kind::Fenced, request.client, format!("{words} by the fence, no harm"))
+            }
+            other => return self.note_peer(record.at, other),
         };
-        self.mark(record.at, kind, peer, text);
+        let right = match &record.what {
+            What::Granted { request, until, .. } | What::Extended { request, until } => {
+                Some((*request, *until))
+            }
+            What::Lost(request) | What::Released(request) | What::Left(request) => {
+                Some((*request, record.at))
+            }
+            _ => None,
+        };
+        self.push(Step { right, ..Step::new(record.at, kind, Some(peer), text) });
     }
 }
 
 impl Recorder<'_> {
+    /// What happens to a peer, or to the world.
+    fn note_peer(&mut self, at: TrueTime, what: &What) {
+        let (kind, peer, deed) = match what {
+            What::Crashed(peer) => (Kind::Down, *peer, "stops"),
+            What::FellAsleep(peer) => (Kind::Asleep, *peer, "falls asleep"),
+            // Those who begin their first life are no news.
+            What::Started(peer) | What::Woke(peer) if !self.is_down(*peer) => return,
+            What::Started(peer) => (Kind::Up, *peer, "is back"),
+            What::Woke(peer) => (Kind::Up, *peer, "wakes"),
+            What::Healed => {
+                let text = "from here on nothing goes wrong any more".to_owned();
+                return self.push(Step::new(at, Kind::Fault, None, text));
+            }
+            _ => return,
+        };
+        self.mark(at, kind, peer, format!("{} {deed}", self.cast.name(peer)));
+    }
+
+    fn is_wronged(&self, at: TrueTime, request: &RequestId) -> bool {
+        let request = request.to_string();
+        self.wronged.iter().any(|(when, who)| *when == at && *who == request)
+    }
+
     fn is_down(&self, peer: PeerId) -> bool {
         let latest = self.steps.iter().rev().find(|step| {
             step.peer == Some(peer) && matches!(step.kind, Kind::Down | Kind::Asleep | Kind::Up)

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use sigmalock_core::Span;
 
-use super::{Kind, State, Step, Trace};
+use super::mark::Mark;
+use super::{Kind, Presence, State, Step, Trace};
 use crate::history::TrueTime;
 
 const TIME_WIDTH: usize = 11;
 const LANE_WIDTH_MIN: usize = 8;
+const LEGEND_WIDTH: usize = 110;
 
 pub(super) fn write(trace: &Trace) -> String {
     let names: Vec<String> = trace.lanes.iter().map(|lane| trace.name(*lane)).collect();
@@ -20,29 +22,29 @@ pub(super) fn write(trace: &Trace) -> String {
     let heads: String = names.iter().map(|name| format!("{name:<width$}")).collect();
     let _ = writeln!(out, "{:>TIME_WIDTH$}  {}", "", heads.trim_end());
     let mut state = trace.before.clone();
+    let mut signs = String::new();
     let mut last = None;
     for step in &trace.steps {
         let time = if last == Some(step.at) { String::new() } else { clock(step.at) };
         last = Some(step.at);
         let lanes = row(trace, &state, step, width);
         state.apply(step);
-        let words = match step.kind {
-            Kind::Violation => format!("!!! {}", step.text),
-            Kind::Fault => format!("*** {}", step.text),
-            Kind::Message | Kind::LostMessage => step.text.clone(),
-            _ => format!("▶ {}", step.text),
+        let start = match step.kind {
+            Kind::Violation => "!!! ",
+            Kind::Fault => "*** ",
+            Kind::Message | Kind::LostMessage => "",
+            _ => "▶ ",
         };
         let times =
             if step.times > 1 { format!(", and {} more", step.times - 1) } else { String::new() };
-        let _ = writeln!(out, "{time:>TIME_WIDTH$}  {lanes}  {words}{times}");
+        let _ = writeln!(out, "{time:>TIME_WIDTH$}  {lanes}  {start}{}{times}", step.text);
+        signs.push_str(&lanes);
+        signs.push_str(start);
     }
     if let Some(words) = trace.omissions() {
         let _ = writeln!(out, "{:>TIME_WIDTH$}  ({words})", "");
     }
-    let _ = writeln!(
-        out,
-        "\n┃ inside   ┊ down or asleep   ● let in   ○ leaves   ◇ asks   ✗ loses it   × lost on the way"
-    );
+    let _ = write!(out, "\n{}", legend(&signs));
     out
 }
 
@@ -53,32 +55,50 @@ pub(super) fn clock(at: TrueTime) -> String {
     }
 }
 
+/// Says of the signs that occur what they mean, and of no others.
+fn legend(signs: &str) -> String {
+    let lifelines = Presence::ALL.into_iter().map(|presence| {
+        (presence.sign(), presence.sign().to_string(), presence.words().unwrap_or_default())
+    });
+    let marks = Mark::ALL.map(|mark| (mark.sign(), mark.sign().to_string(), mark.words()));
+    let others = [
+        ('×', "×", "lost on the way"),
+        ('*', "***", "something breaks, or is mended"),
+        ('!', "!!!", "an oracle objects: harm"),
+    ]
+    .map(|(sign, shown, words)| (sign, shown.to_owned(), words));
+    let mut lines = vec![String::new()];
+    for (sign, shown, words) in lifelines.chain(marks).chain(others) {
+        if words.is_empty() || !signs.contains(sign) {
+            continue;
+        }
+        let entry = format!("{shown} {words}");
+        let last = lines.last_mut().map(|line| (line.chars().count(), line));
+        match last {
+            Some((0, line)) => line.push_str(&entry),
+            Some((taken, line)) if taken + 3 + entry.chars().count() <= LEGEND_WIDTH => {
+                line.push_str("   ");
+                line.push_str(&entry);
+            }
+            _ => lines.push(entry),
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
 /// The lanes of one line.
 fn row(trace: &Trace, state: &State, step: &Step, width: usize) -> String {
     let mut cells: Vec<char> = vec![' '; trace.lanes.len() * width];
     for (index, lane) in trace.lanes.iter().enumerate() {
-        cells[index * width] = match lane {
-            Some(peer) if state.is_down(*peer) && state.is_inside(*peer) => '╏',
-            Some(peer) if state.is_down(*peer) => '┊',
-            Some(peer) if state.is_inside(*peer) => '┃',
-            _ => '│',
-        };
+        let presence = lane.map_or(Presence::Idle, |peer| state.presence(peer, step.at));
+        cells[index * width] = presence.sign();
     }
     let place = |peer| trace.lane(peer).map(|lane| lane * width);
     match (step.peer.and_then(place), step.to.and_then(place)) {
         (Some(from), Some(to)) if from != to => {
             arrow(&mut cells, from, to, step.kind == Kind::Message);
         }
-        (Some(at), None) => {
-            cells[at] = match step.kind {
-                Kind::Asked => '◇',
-                Kind::Granted => '●',
-                Kind::Released => '○',
-                Kind::Lost | Kind::Refused => '✗',
-                Kind::Down | Kind::Asleep | Kind::Up => '▪',
-                _ => '·',
-            };
-        }
+        (Some(at), None) => cells[at] = Mark::of(step.kind).sign(),
         (None, _) if step.kind == Kind::Violation => cells.fill('━'),
         _ => {}
     }
