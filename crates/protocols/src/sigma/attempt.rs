@@ -226,7 +226,7 @@ impl Attempt {
             return self.give_back(config, cx, index, vote.grant);
         }
         if let Phase::Inside(guard) = &mut self.phase {
-            let deadline = self.ballot.deadline(config.quorum).min(cx.counts_until());
+            let deadline = self.ballot.deadline(config.quorum, cx.counts_until());
             if deadline > guard.deadline + self.ttl / 8 {
                 guard.extend(cx, deadline);
             }
@@ -270,7 +270,7 @@ impl Attempt {
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
-                let deadline = self.ballot.deadline(config.quorum).min(cx.counts_until());
+                let deadline = self.ballot.deadline(config.quorum, cx.counts_until());
                 guard.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
@@ -431,7 +431,7 @@ impl Attempt {
             }
             return true;
         };
-        let deadline = match self.ballot.deadline(config.quorum).min(cx.counts_until()) {
+        let deadline = match self.ballot.deadline(config.quorum, cx.counts_until()) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };

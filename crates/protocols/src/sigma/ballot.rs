@@ -157,14 +157,14 @@ impl Ballot {
         Some(*places.select_nth_unstable(middle).1)
     }
 
-    /// The m-th latest expiry: until then m votes are this request's.
-    pub(super) fn deadline(&self, quorum: Quorum) -> LocalTime {
+    /// The m-th latest expiry: until then m votes are this request's. Or earlier, if they do not count for so long.
+    pub(super) fn deadline(&self, quorum: Quorum, counts_until: LocalTime) -> LocalTime {
         let mut expiries: Vec<LocalTime> = self.held().map(|held| held.expiry).collect();
         if expiries.len() < quorum.m() {
             return LocalTime::MIN;
         }
         let (_, deadline, _) = expiries.select_nth_unstable_by(quorum.m() - 1, |a, b| b.cmp(a));
-        *deadline
+        (*deadline).min(counts_until)
     }
 
     /// The number of permits that others mean, if it is another one and keeps this request out: so many say so

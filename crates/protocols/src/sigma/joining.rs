@@ -128,7 +128,8 @@ impl Host {
         if !self.desk.config.hosting.is_agreed() {
             return cx.note(Note::Malformed);
         }
-        if self.joining.is_some() || !self.votes(cx) {
+        let knows = self.votes(cx) || self.desk.breaks(Mutant::AnswersThoughItWaits);
+        if self.joining.is_some() || !knows {
             return;
         }
         let now = cx.now();

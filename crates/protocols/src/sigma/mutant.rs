@@ -107,6 +107,8 @@ mutants! {
     IgnoresTheUnseen = "ignores-the-unseen",
     /// The newcomer of a view votes though two may have won without it.
     VotesBetweenTwo = "votes-between-two",
+    /// A host that may not vote yet answers a newcomer that asks which votes are out.
+    AnswersThoughItWaits = "answers-though-it-waits",
     /// A host that abstains on a name does not tell the newcomer of a view.
     HushesUpAbstentions = "hushes-up-abstentions",
     /// A host hands a replica off and says of one reader only that it has its vote.

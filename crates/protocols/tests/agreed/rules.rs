@@ -7,7 +7,8 @@ use sigmalock_core::{
     Standing,
 };
 use sigmalock_protocols::agreed::{Durable, DurableKey, Message};
-use sigmalock_protocols::views::Mutant;
+use sigmalock_protocols::sigma;
+use sigmalock_protocols::views::{self, Mutant};
 
 use crate::refutations::{are_apart, are_two_inside, recovered};
 use crate::town::{ALICE, BOB, Packet, STEP, Town};
@@ -311,4 +312,42 @@ fn who_lost_its_memory_vouches_for_nobody() {
     let town = one_that_forgot_vouches(None);
     assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Unvouched, false));
     assert!(are_two_inside(&one_that_forgot_vouches(Some(Mutant::VouchesThoughForgetful))));
+}
+
+/// One of the three that voted for Alice is started with a disk of before. Two newcomers ask it and those who have not voted
+/// who has votes, before it was told that its disk is an old one. Then Bob wants in.
+fn newcomers_ask_an_old_disk(broken: Option<sigma::Mutant>) -> Town {
+    let mut town = Town::breaking(broken, 5);
+    let (backup, written) = (town.stop(2), town.written[&2]);
+    town.start(2, recovered(&backup));
+    town.pass(Span::from_secs(8), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| packet.from != ALICE || packet.to < 3);
+    assert!(town.is_inside(ALICE));
+    town.stop(2);
+    town.written.insert(2, written);
+    town.start(2, recovered(&backup));
+    let unheard = |packet: &Packet| {
+        let remembers = |message: &views::Message| {
+            matches!(message, views::Message::Remembered { .. } | views::Message::Vouched { .. })
+        };
+        match &packet.message {
+            Message::Views(message) => packet.to == 2 && remembers(message),
+            Message::Locks { message: sigma::Message::Votes(_), .. } => packet.from < 2,
+            Message::Locks { .. } => [packet.from, packet.to].contains(&ALICE),
+        }
+    };
+    for peer in [5, 6] {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(2), |packet| !unheard(packet));
+    }
+    town.ask(BOB);
+    town.pass(Span::from_secs(2), |packet| !unheard(packet));
+    town
+}
+
+#[test]
+fn who_does_not_know_whether_its_disk_is_the_newest_tells_no_newcomer_of_votes() {
+    assert!(!are_two_inside(&newcomers_ask_an_old_disk(None)));
+    assert!(are_two_inside(&newcomers_ask_an_old_disk(Some(sigma::Mutant::AnswersThoughItWaits))));
 }

@@ -50,6 +50,7 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::SettlesWithoutAsking
         | Mutant::IgnoresTheUnseen
         | Mutant::VotesBetweenTwo
+        | Mutant::AnswersThoughItWaits
         | Mutant::HushesUpAbstentions
         | Mutant::HandsOffOneReader
         | Mutant::LetsPermitsJoinWriters
@@ -100,6 +101,7 @@ pub const fn world_for(mutant: Mutant) -> Membership {
             sigma::Mutant::SettlesWithoutAsking
             | sigma::Mutant::IgnoresTheUnseen
             | sigma::Mutant::VotesBetweenTwo
+            | sigma::Mutant::AnswersThoughItWaits
             | sigma::Mutant::HushesUpAbstentions,
         ) => Membership::Agreed,
         _ => Membership::Fixed,
