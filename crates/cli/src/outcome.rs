@@ -20,7 +20,7 @@ Exit codes:
   0    done, and everything that was checked holds
   1    a property was violated, or the command could not finish
   64   the command line makes no sense; one sentence on stderr says why
-  69   no peer can be reached
+  69   no peer can be reached, or none that may be used
   75   the lock was not to be had in time
   76   the lock was lost
   141  whoever read the output stopped reading";
@@ -32,7 +32,7 @@ Exit codes:
   1    a property was violated, or the command could not finish
   2    a parameter makes no sense; one sentence on stderr says which
   64   the command line makes no sense; one sentence on stderr says why
-  69   no peer can be reached
+  69   no peer can be reached, or none that may be used
   75   the lock was not to be had in time
   76   the lock was lost
   141  whoever read the output stopped reading";

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use clap::Args;
+use nix::unistd::{Uid, User};
 use sigmalock::{
     AcquireError, Client, ConnectError, ConnectOptions, OperatorError, QueryError, Started,
 };
@@ -12,9 +13,15 @@ use crate::outcome::{Failure, complain};
 /// Which peer to talk to.
 #[derive(Debug, Args)]
 pub(crate) struct Peer {
-    /// The peer to talk to, HOST:PORT or unix:PATH [default: your own, else the one at 127.0.0.1:7420]
-    #[arg(long, value_name = "ADDR", env = "SIGMALOCK_API", hide_env_values = true)]
+    /// The peer to talk to, HOST:PORT or unix:PATH [env: SIGMALOCK_API] [default: the machine's, else your own]
+    #[arg(long, value_name = "ADDR")]
     api: Option<String>,
+    /// Only a peer of this swarm: the id that `key show` and `status` tell [env: SIGMALOCK_SWARM]
+    #[arg(long, value_name = "ID")]
+    swarm: Option<String>,
+    /// Your private peer, whatever this machine belongs to: excludes only your other commands here [env: SIGMALOCK_PRIVATE]
+    #[arg(long, conflicts_with_all = ["api", "swarm"])]
+    private: bool,
 }
 
 impl Peer {
@@ -29,46 +36,48 @@ impl Peer {
     }
 
     async fn open(&self, options: ConnectOptions) -> Result<Client, Failure> {
-        let client = match self.named() {
-            Some(address) => options.connect(address).await,
-            None => options.connect_default().await,
-        };
-        client.map_err(unreachable)
+        self.meant(options).connect_default().await.map_err(unreachable)
     }
 
-    /// Sees to it that there is a peer: one that runs, else the user's own, started now.
+    /// Sees to it that there is a peer: one that runs, else the user's private one, started now.
     pub(crate) async fn start_if_need_be(&self) -> Result<(), Failure> {
-        if self.named().is_some() {
-            return Ok(());
-        }
         self.connect_or_start("").await.map(drop)
     }
 
-    /// A peer that runs; else the user's own, started now.
+    /// A peer that runs; else the user's private one, started now.
     pub(crate) async fn connect_or_start(&self, label: &str) -> Result<Client, Failure> {
-        let options = ConnectOptions::new().label(label);
-        let client = match self.named() {
-            Some(address) => options.connect(address).await,
-            None => options.connect_or_start().await,
-        };
-        let client = client.map_err(unreachable)?;
+        let options = self.meant(ConnectOptions::new().label(label));
+        let client = options.connect_or_start().await.map_err(unreachable)?;
         if client.started() == Started::Started {
             complain(format_args!(
-                "sigmalock: no peer was running, so your own was started in the background; \
-                 it ends when it has been idle for five minutes"
+                "sigmalock: no peer was running, so your own was started in the background: its locks exclude other \
+                 commands of user {} on this machine, nobody else; it ends when it has been idle for five minutes",
+                user()
             ));
         }
         Ok(client)
     }
 
-    fn named(&self) -> Option<&str> {
-        self.api.as_deref().filter(|address| !address.is_empty())
+    /// With what was said of the peer.
+    fn meant(&self, mut options: ConnectOptions) -> ConnectOptions {
+        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        (options.api, options.swarm) = (said(&self.api), said(&self.swarm));
+        options.private = self.private;
+        options
     }
+}
+
+/// Who started this, as people call them.
+fn user() -> String {
+    let uid = Uid::effective();
+    User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
 }
 
 pub(crate) fn unreachable(error: ConnectError) -> Failure {
     match error {
-        ConnectError::BadAddress { .. } => Failure::usage(error.to_string()),
+        ConnectError::BadAddress { .. } | ConnectError::Settings(_) => {
+            Failure::usage(error.to_string())
+        }
         other => Failure::no_peer(other.to_string()),
     }
 }

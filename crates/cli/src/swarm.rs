@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use sigmalock::Client;
+use sigmalock_node::key::SwarmKey;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -18,6 +19,9 @@ use crate::process::group::{self, Group};
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often to look whether it does.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Where their secret is, in their directory.
+const KEY: &str = "swarm.key";
 
 /// What the peers of a swarm have in common.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +57,7 @@ impl Swarm {
         let dir = tempfile::Builder::new().prefix("sigmalock-").tempdir()?;
         let members =
             (0..count).map(|_| Member { group: None, known: false, address: None }).collect();
+        SwarmKey::generate()?.write_new(&dir.path().join(KEY))?;
         let mut swarm = Self { kind, members, dir };
         for index in 0..count {
             swarm.launch(index)?;
@@ -142,7 +147,8 @@ impl Swarm {
         let mut words: Vec<OsString> = vec![std::env::current_exe()?.into(), "node".into()];
         let address = self.members[index].address.as_deref().unwrap_or("/ip4/127.0.0.1/tcp/0");
         let place = address.split("/p2p/").next().unwrap_or(address);
-        words.extend(["--listen", place, "--api", "none"].map(Into::into));
+        words.extend(["--listen", place, "--no-trace", "--config", "/dev/null"].map(Into::into));
+        words.extend(["--swarm-key".into(), self.dir.path().join(KEY).into()]);
         words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
         words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
         words.extend(["--socket".into(), self.socket(index).into()]);
@@ -157,7 +163,7 @@ impl Swarm {
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != index);
         let others: Vec<_> = others.filter_map(|(_, member)| member.address.as_ref()).collect();
         if others.is_empty() {
-            words.push("--found".into());
+            words.extend(["--found", "--yes"].map(Into::into));
         }
         for address in others {
             words.extend(["--join".into(), address.into()]);
@@ -170,7 +176,6 @@ impl Swarm {
                 command.env_remove(name);
             }
         }
-        command.env("SIGMALOCK_CONFIG", "/dev/null");
         self.members[index].group = Some(Group::spawn_quietly(&mut command, Stdio::from(log))?);
         Ok(())
     }

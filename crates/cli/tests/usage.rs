@@ -42,9 +42,16 @@ const BAD: &[(&str, &str)] = &[
     ("key new", "FILE is missing"),
     ("forget", "PEER is missing"),
     (
-        "node --ephemeral",
-        "this peer knows of no swarm: join one with --join ADDRESS (or --mdns), make one together with others (the same with --expect N), or found one alone with --found",
+        "node --ephemeral --found",
+        "the peers of a swarm share a secret: make one with `sigmalock key new swarm.key`, and say --swarm-key swarm.key; for locks of this user on this machine, say --private",
     ),
+    ("node --private --found", "--private and --found exclude each other"),
+    ("node --users all", "--socket is missing"),
+    (
+        "node --socket s --users nobody-has-this-one",
+        "--users nobody-has-this-one: there is no such group",
+    ),
+    ("status --private --swarm x", "--private and --swarm exclude each other"),
     ("node --expect 0", "--expect 0: this should be a whole number between 1 and 1024"),
     ("node --expect 1025", "--expect 1025: this should be a whole number between 1 and 1024"),
     ("node --expect 3 --found", "--expect and --found exclude each other"),
@@ -70,14 +77,6 @@ const BAD: &[(&str, &str)] = &[
         "node --found --replicas 9 --quorum 6",
         "--replicas and --quorum are for --membership open: with agreed membership the members vote, and more than half of the votes hold a lock",
     ),
-    (
-        "node --found --ephemeral --listen 0.0.0.0:7421",
-        "without a swarm key this peer listens on loopback addresses only, and /ip4/0.0.0.0/tcp/7421 is not one: give it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT",
-    ),
-    (
-        "node --found --ephemeral --lease-max 1s",
-        "a longest lease of 1s is too short to hold any lock: it takes 1.25s at least",
-    ),
     ("node --replicas 5", "--quorum is missing"),
     (
         "node --membership open --replicas 4 --quorum 2",
@@ -100,10 +99,6 @@ const BAD: &[(&str, &str)] = &[
     (
         "node --name p14622706887153926033",
         "--name p14622706887153926033: a name of a peer is not a p and a number: that is how ids are written",
-    ),
-    (
-        "node --found --ephemeral --advertise 0.0.0.0:7421",
-        "/ip4/0.0.0.0/tcp/7421 leads others nowhere: advertise an address and a port at which they reach this peer",
     ),
     (
         "node --advertise 203.0.113.9",
@@ -142,6 +137,31 @@ fn every_bad_command_line_gets_its_sentence_and_exit_code_64() {
         assert_eq!(ran.stderr, format!("sigmalock: {sentence}\n"), "sigmalock {line}");
         assert_eq!(ran.code, Some(64), "sigmalock {line}");
         assert_eq!(ran.stdout, "", "sigmalock {line}");
+    }
+}
+
+#[test]
+fn a_peer_that_nobody_could_use_does_not_start() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let key = dir.path().join("swarm.key").display().to_string();
+    assert_eq!(sigmalock(&format!("key new {key}")).code, Some(0));
+    let node = format!("node --ephemeral --no-trace --listen 127.0.0.1:0 --swarm-key {key}");
+    for (flags, sentence) in [
+        (
+            "",
+            "this peer knows of no swarm: join one with --join ADDRESS (or --mdns), make one together with others (the same with --expect N), or found one alone with --found",
+        ),
+        (
+            "--found --yes --advertise 0.0.0.0:7421",
+            "/ip4/0.0.0.0/tcp/7421 leads others nowhere: advertise an address and a port at which they reach this peer",
+        ),
+        (
+            "--found --yes --lease-max 1s",
+            "a longest lease of 1s is too short to hold any lock: it takes 1.25s at least",
+        ),
+    ] {
+        let ran = sigmalock(&format!("{node} {flags}"));
+        assert_eq!((ran.code, ran.stderr), (Some(64), format!("sigmalock: {sentence}\n")));
     }
 }
 

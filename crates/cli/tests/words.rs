@@ -141,11 +141,20 @@ fn whoever_breaks_a_lock_sees_first_whom_that_puts_out() {
     assert_eq!(held.wait_with_output().expect("it ends").status.code(), Some(76));
 }
 
+/// A swarm key on that machine.
+fn key(machine: &Machine) -> String {
+    let path = machine.file("swarm.key").display().to_string();
+    machine.run(&["key", "new", &path]);
+    path
+}
+
 /// What a peer that is told to end after a moment has said.
 fn log(machine: &Machine, words: &[&str]) -> Vec<String> {
     let socket = machine.file("peer.sock").display().to_string();
-    let node = ["node", "--ephemeral", "--api", "none", "--socket", &socket];
-    let peer = machine.spawn(&[&node, words].concat());
+    let key = key(machine);
+    let node = ["node", "--ephemeral", "--no-trace", "--swarm-key", &key, "--socket", &socket];
+    let found = ["--found", "--yes", "--listen", "127.0.0.1:0"];
+    let peer = machine.spawn(&[&node, &found[..], words].concat());
     wait_until("it serves", || machine.file("peer.sock").exists());
     std::thread::sleep(Duration::from_millis(500));
     kill_process(id(&peer), Signal::TERM).expect("it lives");
@@ -157,7 +166,7 @@ fn log(machine: &Machine, words: &[&str]) -> Vec<String> {
 #[test]
 fn every_line_of_a_log_has_a_time_and_programs_get_json() {
     let machine = Machine::new();
-    let lines = log(&machine, &["--found", "--log", "debug"]);
+    let lines = log(&machine, &["--log", "debug"]);
     for line in &lines {
         let (time, rest) = line.split_once(' ').expect(line);
         assert!(humantime::parse_rfc3339(time).is_ok() && time.ends_with('Z'), "{line}");
@@ -169,7 +178,7 @@ fn every_line_of_a_log_has_a_time_and_programs_get_json() {
     assert!(has("Z info  sigmalock: listening at /ip4/127.0.0.1/"), "{lines:#?}");
     assert!(has("Z debug "), "what was logged elsewhere looks the same: {lines:#?}");
     for flag in ["json", "off,json"] {
-        let lines = log(&machine, &["--found", "--log", flag]);
+        let lines = log(&machine, &["--log", flag]);
         let mut messages = Vec::new();
         for line in &lines {
             let event: serde_json::Value = serde_json::from_str(line).expect(line);
@@ -183,13 +192,15 @@ fn every_line_of_a_log_has_a_time_and_programs_get_json() {
     let failed = machine.run(&[
         "node",
         "--found",
+        "--yes",
         "--ephemeral",
+        "--no-trace",
+        "--swarm-key",
+        &key(&machine),
         "--log",
         "json",
-        "--listen",
+        "--advertise",
         "0.0.0.0:7421",
-        "--api",
-        "none",
     ]);
     let event: serde_json::Value = serde_json::from_str(&failed.stderr).expect(&failed.stderr);
     assert_eq!((failed.code, &event["level"]), (Some(64), &"error".into()), "{event}");

@@ -9,7 +9,7 @@ use sigmalock::{AcquireError, Client, Guard};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let client = Client::connect_or_start().await?;
+    let client = Client::connect_default().await?;
     loop {
         match client.lock("/example/leader").acquire().await {
             Ok(guard) => lead(&guard).await,

@@ -9,13 +9,15 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use crate::connect::Line;
+use crate::demand::Demand;
 use crate::error::{AcquireError, ConnectError, OperatorError, QueryError};
+use crate::find;
 use crate::lock::Lock;
-use crate::place::{self, Address};
+use crate::place::Address;
 use crate::report;
 use crate::session::{Opening, Session};
 use crate::several::Locks;
-use crate::start::{self, Started};
+use crate::start::Started;
 
 /// Reports are longer than what is said in a session: a list has up to 10,000 names.
 const REPORT_LEN_MAX: usize = 100 * MESSAGE_LEN_MAX;
@@ -29,6 +31,14 @@ pub struct ConnectOptions {
     pub hold_if_cut: bool,
     /// What people see as the holder of the locks. Default: the program's name and process number.
     pub label: Option<String>,
+    /// Where the peer is, as in [`Client::connect`]. Default: see [`Client::connect_default`].
+    pub api: Option<String>,
+    /// The swarm that the peer must be of: the id of its key, as `sigmalock key show` and `status` tell it. Default: as
+    /// [`settings`](crate::settings) say; else any.
+    pub swarm: Option<String>,
+    /// Whether the user's private peer is meant, even on a machine of a swarm. Its locks exclude nobody but other commands
+    /// and programs of this user on this machine that use it, too.
+    pub private: bool,
 }
 
 impl ConnectOptions {
@@ -52,6 +62,27 @@ impl ConnectOptions {
         self
     }
 
+    /// Sets [`ConnectOptions::api`].
+    #[must_use]
+    pub fn api(mut self, address: impl Into<String>) -> Self {
+        self.api = Some(address.into());
+        self
+    }
+
+    /// Sets [`ConnectOptions::swarm`].
+    #[must_use]
+    pub fn swarm(mut self, id: impl Into<String>) -> Self {
+        self.swarm = Some(id.into());
+        self
+    }
+
+    /// Sets [`ConnectOptions::private`].
+    #[must_use]
+    pub fn private(mut self) -> Self {
+        self.private = true;
+        self
+    }
+
     /// As [`Client::connect`].
     ///
     /// # Errors
@@ -65,9 +96,19 @@ impl ConnectOptions {
     /// # Errors
     /// As [`Client::connect`].
     pub async fn connect_to(&self, address: &Address) -> Result<Client, ConnectError> {
+        let demand = match &self.swarm {
+            Some(id) => Demand::Swarm(id.clone()),
+            None => Demand::Nothing,
+        };
+        self.connect_for(address, demand).await
+    }
+
+    pub(crate) async fn connect_for(
+        &self, address: &Address, demand: Demand,
+    ) -> Result<Client, ConnectError> {
         let line = Line::open(address).await?;
         let label = self.label.clone().unwrap_or_else(program_label);
-        let opening = Opening { label, hold_if_cut: self.hold_if_cut };
+        let opening = Opening { label, hold_if_cut: self.hold_if_cut, demand };
         let session = Session::open(&line, &opening).await?;
         let shared = Shared {
             line,
@@ -84,18 +125,7 @@ impl ConnectOptions {
     /// # Errors
     /// As [`Client::connect_default`].
     pub async fn connect_default(&self) -> Result<Client, ConnectError> {
-        if let Some(named) = named_peer() {
-            return self.connect(&named).await;
-        }
-        let own = Address::Unix(place::socket()?);
-        let usual = Address::Tcp(place::TCP_DEFAULT.to_owned());
-        for address in [&own, &usual] {
-            match self.connect_to(address).await {
-                Err(ConnectError::Unreachable { .. }) => {}
-                other => return other,
-            }
-        }
-        Err(ConnectError::NoPeer { tried: format!("{own} and {usual}") })
+        find::peer(self, false).await
     }
 
     /// As [`Client::connect_or_start`].
@@ -103,10 +133,7 @@ impl ConnectOptions {
     /// # Errors
     /// As [`Client::connect_or_start`].
     pub async fn connect_or_start(&self) -> Result<Client, ConnectError> {
-        match self.connect_default().await {
-            Err(ConnectError::NoPeer { .. }) => start::own_peer(self).await,
-            other => other,
-        }
+        find::peer(self, true).await
     }
 }
 
@@ -145,20 +172,22 @@ impl Client {
         ConnectOptions::new().connect(address).await
     }
 
-    /// Connects to the peer that SIGMALOCK_API names; else the user's own, if it runs; else the one at
-    /// 127.0.0.1:7420.
+    /// Connects to the peer that SIGMALOCK_API or a configuration names; else the machine's, at
+    /// [`place::MACHINE_SOCKET`]; else the user's own, if it runs. Where the machine is one of a swarm, that is never the
+    /// user's private one, unless SIGMALOCK_PRIVATE says so.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or it is not to be used.
     pub async fn connect_default() -> Result<Self, ConnectError> {
         ConnectOptions::new().connect_default().await
     }
 
-    /// As [`Client::connect_default`]; if no peer runs, starts the user's own in the background. It stays
-    /// for a while for whoever comes next. Never starts one if SIGMALOCK_API names one.
+    /// As [`Client::connect_default`]; if no peer runs, starts the user's private one in the background. It stays
+    /// for a while for whoever comes next. What is locked there excludes nobody but other programs of this user on this
+    /// machine: for programs of one machine. Never starts one where anything says that this machine is one of a swarm.
     ///
     /// # Errors
-    /// There is none, and none could be started.
+    /// There is none, and none could be started, or none is to be.
     pub async fn connect_or_start() -> Result<Self, ConnectError> {
         ConnectOptions::new().connect_or_start().await
     }
@@ -326,11 +355,6 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<report::Lock>, QueryError> {
         Ok(self.stream.message().await?)
     }
-}
-
-/// The peer that the environment names, if it names one.
-fn named_peer() -> Option<String> {
-    std::env::var(place::API_VARIABLE).ok().filter(|text| !text.is_empty())
 }
 
 fn program_label() -> String {

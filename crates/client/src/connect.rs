@@ -1,14 +1,16 @@
 //! The connection to a peer.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, UnixStream};
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::error::{ConnectError, innermost};
+use crate::error::{ConnectError, PlaceError, innermost};
 use crate::place::Address;
+use crate::trust;
 
 /// How long a connection may take to come about, handshake of the session included.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,6 +28,13 @@ pub(crate) struct Line {
 impl Line {
     /// Connects. There are no keep-alive pings: a peer on this machine cannot be gone without its socket closing.
     pub(crate) async fn open(address: &Address) -> Result<Self, ConnectError> {
+        if let Address::Unix(path) = address {
+            match trust::judge(path) {
+                // Told in better words below.
+                Err(PlaceError::Io { .. }) | Ok(_) => {}
+                Err(untrusted) => return Err(untrusted.into()),
+            }
+        }
         let connector = {
             let address = address.clone();
             tower::service_fn(move |_: Uri| dial(address.clone()))
@@ -60,9 +69,24 @@ fn absence(address: &Address) -> Option<String> {
 trait Wire: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Wire for T {}
 
+/// Each time anew: what was so before may not be so any more.
+async fn dial_unix(path: &Path) -> io::Result<UnixStream> {
+    let trusted = trust::judge(path).map_err(|error| match error {
+        PlaceError::Io { source, .. } => source,
+        other => io::Error::other(other),
+    })?;
+    let stream = UnixStream::connect(path).await?;
+    let uid = stream.peer_cred()?.uid();
+    if !trusted.may_answer(uid) {
+        let words = format!("whoever answers there is user {uid}, whose socket it is not");
+        return Err(io::Error::other(words));
+    }
+    Ok(stream)
+}
+
 async fn dial(address: Address) -> io::Result<TokioIo<Box<dyn Wire>>> {
     let wire: Box<dyn Wire> = match address {
-        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        Address::Unix(path) => Box::new(dial_unix(&path).await?),
         Address::Tcp(address) => {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;

@@ -25,7 +25,7 @@ pub enum ConnectError {
     },
     /// None of the usual places has a peer. Start one, or say where one is.
     #[error(
-        "no peer is running: nobody answers at {tried}; start one with `sigmalock node --found` (or `--join ADDRESS`), or name one with SIGMALOCK_API"
+        "no peer is running: nobody answers at {tried}; `sigmalock run` starts a private one, `sigmalock node` one of a swarm, and SIGMALOCK_API names one that is elsewhere"
     )]
     NoPeer {
         /// Where.
@@ -39,7 +39,49 @@ pub enum ConnectError {
         /// What it said.
         reason: String,
     },
-    /// The directory of the user's own peer cannot be used.
+    /// The machine has a peer, and it cannot be used by this user, or not now. No other is used in its place.
+    #[error(
+        "this machine has a peer at {socket}, and it cannot be used: {reason}; no other is used in its place"
+    )]
+    Machine {
+        /// Where.
+        socket: String,
+        /// What happened.
+        reason: String,
+    },
+    /// Something says that this machine is one of a swarm, and its peer is not there. Start that, or mean a private one.
+    #[error(
+        "this machine belongs to a swarm, and no peer of it answers here: {sign}; start that peer, or say --private \
+         (SIGMALOCK_PRIVATE=1) for a lock that excludes nobody but other commands of this user"
+    )]
+    Belongs {
+        /// What says so, and how it is undone.
+        sign: String,
+    },
+    /// The peer is of another swarm than the one that was demanded, or private. Use another.
+    #[error("{address} has a peer of {found}, and {demanded} was demanded")]
+    OtherSwarm {
+        /// Where.
+        address: String,
+        /// Its swarm, in words.
+        found: String,
+        /// The one demanded, in words.
+        demanded: String,
+    },
+    /// A swarm was demanded, and no peer runs. Start one of that swarm.
+    #[error(
+        "no peer is running: nobody answers at {tried}; swarm {swarm} was demanded, so none is started on the way"
+    )]
+    NoPeerOf {
+        /// Which swarm.
+        swarm: String,
+        /// Where.
+        tried: String,
+    },
+    /// What was said of the peer to use contradicts itself, or cannot be read. Say something else.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A directory on the way to a peer cannot be used, or not be trusted.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// There is no `sigmalock` to start a peer with. Install it, or say where it or a peer is.
@@ -57,7 +99,7 @@ pub enum ConnectError {
         /// What the system says.
         reason: String,
     },
-    /// A peer could not be started. Start one by hand: `sigmalock node --found`, or `--join ADDRESS`.
+    /// A private peer could not be started. Start it by hand: `sigmalock node --private`.
     #[error("could not start a peer with {program:?}: {reason}")]
     Start {
         /// The command that was to do it.
@@ -67,12 +109,37 @@ pub enum ConnectError {
     },
 }
 
-/// Why the user's runtime directory cannot be used.
+/// Why nobody knows which peer is meant.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// A private peer, and one with an address or a swarm, are two.
+    #[error(
+        "{source_of} asks for a private peer, and names an address or a swarm, too: say one of them"
+    )]
+    Contradiction {
+        /// Who says so: the command line, or the environment.
+        source_of: &'static str,
+    },
+    /// A configuration file cannot be used.
+    #[error("{path}: {why}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Why a directory, or the way to a socket, cannot be used.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// It belongs to another user, who could pose as a peer. Remove it, or set XDG_RUNTIME_DIR.
-    #[error("{path:?} belongs to another user (uid {owner}); remove it, or set XDG_RUNTIME_DIR")]
+    /// It belongs to another user, who could pose as a peer. Remove it, or use another.
+    #[error(
+        "{path:?} belongs to another user (uid {owner}), who could pose as a peer: remove it, or use another (your own \
+         is in XDG_RUNTIME_DIR)"
+    )]
     Foreign {
         /// The directory.
         path: PathBuf,
@@ -83,6 +150,20 @@ pub enum PlaceError {
     #[error("{path:?} must be a directory that only its user can enter (chmod 700)")]
     Open {
         /// The directory.
+        path: PathBuf,
+    },
+    /// Others may write there, and put a socket of theirs in the place of the peer's. Restrict it: `chmod go-w`.
+    #[error(
+        "{path:?} can be written to by others, who could pose as a peer: `chmod go-w` it, or use another directory"
+    )]
+    Writable {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is something else. Name a socket.
+    #[error("{path:?} is no socket")]
+    NoSocket {
+        /// What.
         path: PathBuf,
     },
     /// It cannot be made or read.
@@ -229,6 +310,7 @@ macro_rules! debug_is_the_sentence {
 }
 debug_is_the_sentence!(
     ConnectError,
+    SettingsError,
     PlaceError,
     AcquireError,
     ReleaseError,

@@ -3,7 +3,7 @@
 //! ```no_run
 //! # use std::time::Duration;
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = sigmalock::Client::connect_or_start().await?;
+//! let client = sigmalock::Client::connect_default().await?;
 //! let guard = client.lock("/render/frame-17").wait(Duration::from_secs(30)).acquire().await?;
 //! println!("inside, with token {}", guard.token());
 //! guard.release().await?;
@@ -25,27 +25,36 @@
 //!
 //! [`blocking`] is the same for programs without `async`.
 //!
-//! A [`Client`] talks to the peer on this machine, which talks to the swarm. A [`Guard`] is the right to be
+//! A [`Client`] talks to the peer on this machine, which talks to the swarm; on one machine alone,
+//! [`Client::connect_or_start`] needs nothing set up. A [`Guard`] is the right to be
 //! inside. It is a lease that the peer renews: it ends when the guard is dropped or released, when the
 //! process dies, and also when the peer can no longer renew it. So whoever works for longer than a moment
 //! watches [`Guard::lost`], or asks [`Guard::check`] before each step that matters; and what the lock
 //! protects is safe against a holder that overslept if it looks at [`Guard::token`] ([`fence`]).
 
+mod belonging;
 pub mod blocking;
 mod client;
 mod clock;
 mod connect;
+mod demand;
 mod error;
 pub mod fence;
+mod find;
 mod guard;
 mod lock;
 pub mod place;
 mod session;
+pub mod settings;
 mod several;
 mod start;
+pub mod trace;
+mod trust;
 
 pub use client::{Client, ConnectOptions, Watch};
-pub use error::{AcquireError, ConnectError, OperatorError, PlaceError, QueryError, ReleaseError};
+pub use error::{
+    AcquireError, ConnectError, OperatorError, PlaceError, QueryError, ReleaseError, SettingsError,
+};
 pub use guard::{Guard, LostSignal};
 pub use lock::{Lock, Position};
 pub use several::{Guards, Locks, LocksError};

@@ -1,8 +1,8 @@
 //! Where peers are found: the one place that knows the paths, for clients and for the peer itself.
 //!
-//! A user's own peer lives in the user's runtime directory, `$XDG_RUNTIME_DIR/sigmalock`, else
-//! `/tmp/sigmalock-UID`. Nobody else can enter it, which is what makes the socket in it safe to use
-//! and to serve.
+//! The machine's peer is at [`MACHINE_SOCKET`]. A user's own peers live in the user's runtime directory,
+//! `$XDG_RUNTIME_DIR/sigmalock`, else `/run/user/UID/sigmalock`, else `/tmp/sigmalock-UID`. Nobody else can enter that,
+//! which is what makes the sockets in it safe to use and to serve.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, Metadata};
@@ -19,11 +19,19 @@ pub const API_VARIABLE: &str = "SIGMALOCK_API";
 /// The variable that names the `sigmalock` command, for starting a peer.
 pub const BIN_VARIABLE: &str = "SIGMALOCK_BIN";
 
-/// Where a peer serves TCP, unless told otherwise.
-pub const TCP_DEFAULT: &str = "127.0.0.1:7420";
+/// The socket of the machine's peer.
+pub const MACHINE_SOCKET: &str = "/run/sigmalock/peer.sock";
 
-/// The file name of the socket in the runtime directory.
+/// The data directory of the machine's peer. Where it is, this machine is one of a swarm.
+pub const MACHINE_DATA: &str = "/var/lib/sigmalock";
+
+/// The machine's configuration.
+pub const MACHINE_CONFIG: &str = "/etc/sigmalock/config.toml";
+
+/// The file name of the socket of a user's own peer of a swarm, in the runtime directory,
 const SOCKET: &str = "peer.sock";
+/// and of that which is a swarm by itself.
+const PRIVATE_SOCKET: &str = "private.sock";
 
 /// Where a peer's API is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,17 +84,53 @@ pub fn runtime_dir() -> Result<PathBuf, PlaceError> {
     Ok(path)
 }
 
-/// The socket of the user's own peer. Its directory may not be there yet, but if it is, it is the user's.
+/// The socket of the user's own peer of a swarm. Its directory may not be there yet, but if it is, it is the user's.
 ///
 /// # Errors
 /// Others own the directory or may enter it.
 pub fn socket() -> Result<PathBuf, PlaceError> {
+    runtime_file(SOCKET)
+}
+
+/// The socket of the user's private peer; likewise.
+///
+/// # Errors
+/// As [`socket`].
+pub fn private_socket() -> Result<PathBuf, PlaceError> {
+    runtime_file(PRIVATE_SOCKET)
+}
+
+/// Where a user's peer of a swarm keeps what it must remember; `None`: this user has no home.
+#[must_use]
+pub fn data_dir() -> Option<PathBuf> {
+    home_dir("XDG_STATE_HOME", ".local/state").map(|base| base.join("sigmalock"))
+}
+
+/// Where a user's private peer does: apart, so that neither takes the other's directory.
+#[must_use]
+pub fn private_data_dir() -> Option<PathBuf> {
+    home_dir("XDG_STATE_HOME", ".local/state").map(|base| base.join("sigmalock-private"))
+}
+
+/// The user's configuration.
+pub(crate) fn user_config() -> Option<PathBuf> {
+    home_dir("XDG_CONFIG_HOME", ".config").map(|base| base.join("sigmalock/config.toml"))
+}
+
+/// What a variable names, else that directory in the user's home.
+fn home_dir(variable: &str, usual: &str) -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || folder("HOME").map(|home| PathBuf::from(home).join(usual));
+    folder(variable).map(PathBuf::from).or_else(home)
+}
+
+fn runtime_file(name: &str) -> Result<PathBuf, PlaceError> {
     let path = runtime_path();
     match check(&path) {
         Err(PlaceError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
         other => other?,
     }
-    Ok(path.join(SOCKET))
+    Ok(path.join(name))
 }
 
 /// Where a peer that was started in the background writes what it has to say.
@@ -97,7 +141,7 @@ pub fn log_file() -> Result<PathBuf, PlaceError> {
     Ok(runtime_dir()?.join("peer.log"))
 }
 
-/// The file whose lock whoever starts the user's own peer holds meanwhile.
+/// The file whose lock whoever starts the user's private peer holds meanwhile.
 pub(crate) fn start_lock() -> Result<PathBuf, PlaceError> {
     Ok(runtime_dir()?.join("start.lock"))
 }
@@ -106,14 +150,16 @@ fn runtime_path() -> PathBuf {
     path_for(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
 }
 
-/// A runtime directory that is not there or not ours (after `su`, say) is as good as none.
+/// A runtime directory that is not there or not ours (after `su`, say) is as good as none; who was not told of the
+/// usual one (in a cron job, say) looks for it.
 fn path_for(xdg: Option<PathBuf>) -> PathBuf {
     let uid = rustix::process::getuid().as_raw();
-    match xdg {
-        Some(dir) if fs::metadata(&dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == uid) => {
-            dir.join("sigmalock")
-        }
-        _ => PathBuf::from(format!("/tmp/sigmalock-{uid}")),
+    let is_ours =
+        |dir: &PathBuf| fs::metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == uid);
+    let usual = PathBuf::from(format!("/run/user/{uid}"));
+    match xdg.filter(is_ours).or_else(|| Some(usual).filter(is_ours)) {
+        Some(dir) => dir.join("sigmalock"),
+        None => PathBuf::from(format!("/tmp/sigmalock-{uid}")),
     }
 }
 

@@ -27,6 +27,7 @@ use tonic::Streaming;
 use tonic::codegen::tokio_stream::Stream;
 
 use crate::connect::{CONNECT_TIMEOUT, Line};
+use crate::demand::Demand;
 use crate::error::{AcquireError, ConnectError, ReleaseError, reason};
 use crate::guard::{Guard, Lease};
 use crate::lock::{Mode, Position, millis};
@@ -69,6 +70,7 @@ type Granted = Result<Guard, AcquireError>;
 pub(crate) struct Opening {
     pub(crate) label: String,
     pub(crate) hold_if_cut: bool,
+    pub(crate) demand: Demand,
 }
 
 impl Session {
@@ -85,6 +87,7 @@ impl Session {
                 _ => ConnectError::Incompatible { address: line.address.to_string(), reason },
             }
         })?;
+        opening.demand.judge(&opened, &line.address)?;
         let session = Arc::new(Self {
             asks,
             calls: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Starting the user's own peer, once, whoever asks first.
+//! Starting the user's private peer, once, whoever asks first.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use crate::client::{Client, ConnectOptions};
+use crate::demand::Demand;
 use crate::error::ConnectError;
 use crate::place::{self, Address};
 
@@ -31,13 +32,13 @@ pub enum Started {
     Started,
 }
 
-/// The user's own peer, started if need be. Two that come here at once start one.
-pub(crate) async fn own_peer(options: &ConnectOptions) -> Result<Client, ConnectError> {
+/// The user's private peer, started if need be. Two that come here at once start one.
+pub(crate) async fn private_peer(options: &ConnectOptions) -> Result<Client, ConnectError> {
     let lock_path = place::start_lock()?;
     let io = |source| place::PlaceError::Io { path: lock_path.clone(), source };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
     let file = file.map_err(io)?;
-    let socket = Address::Unix(place::socket()?);
+    let socket = Address::Unix(place::private_socket()?);
     let patience_ends = Instant::now() + START_TIMEOUT;
     while let Err(error) = file.try_lock() {
         if Instant::now() > patience_ends {
@@ -46,7 +47,7 @@ pub(crate) async fn own_peer(options: &ConnectOptions) -> Result<Client, Connect
         sleep(LOOK_EVERY).await;
     }
     // Whoever had the lock before may have started it.
-    if let Ok(client) = options.connect_to(&socket).await {
+    if let Ok(client) = options.connect_for(&socket, Demand::Private).await {
         return Ok(client);
     }
     start_and_wait(options, &socket).await
@@ -64,7 +65,7 @@ async fn start_and_wait(
     })?;
     let patience_ends = Instant::now() + START_TIMEOUT;
     loop {
-        match options.connect_to(socket).await {
+        match options.connect_for(socket, Demand::Private).await {
             Ok(client) => return Ok(client.with_started(Started::Started)),
             Err(error @ ConnectError::Incompatible { .. }) => return Err(error),
             Err(_) => {}
@@ -85,8 +86,14 @@ async fn start_and_wait(
 /// What ends when the peer serves, or cannot. Until then an interrupt at the terminal is not meant for it.
 fn spawn(program: &Path, log_path: &Path) -> std::io::Result<Child> {
     let log = OpenOptions::new().create(true).write(true).truncate(true).open(log_path)?;
-    Command::new(program)
-        .args(["node", "--user", "--detach"])
+    let mut command = Command::new(program);
+    // What the user set is for peers of a swarm.
+    let meant_for_others = std::env::vars_os().map(|(name, _)| name);
+    for name in meant_for_others.filter(|name| name.as_encoded_bytes().starts_with(b"SIGMALOCK_")) {
+        command.env_remove(name);
+    }
+    command
+        .args(["node", "--private", "--detach"])
         .stdin(Stdio::null())
         .stdout(Stdio::from(log.try_clone()?))
         .stderr(Stdio::from(log))

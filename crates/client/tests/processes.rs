@@ -1,7 +1,7 @@
 //! Real processes: starting the user's own peer, and what happens to guards when processes are stopped and
 //! killed.
 //!
-//! This program is all of them. Started as `node --user` it is a peer, as the client starts one; with
+//! This program is all of them. Started as `node --private` it is a peer, as the client starts one; with
 //! `role …` it is a program that uses one; without arguments it is the tests.
 
 #[path = "live/peer.rs"]
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use peer::Dir;
 use rustix::process::{Pid, Signal, kill_process};
-use sigmalock::{Client, ConnectError, blocking, place};
+use sigmalock::{Client, ConnectError, blocking, place, settings};
 use sigmalock_api::server::{Server, ServerConfig};
-use sigmalock_node::Node;
+use sigmalock_node::{Config, Node};
 
 const TTL: Duration = Duration::from_secs(2);
 const FAIL_OVER: Duration = Duration::from_millis(200);
@@ -37,7 +37,7 @@ fn main() -> Result<(), ConnectError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["node", "--user", "--detach"] => run(serve()),
+        ["node", "--private", "--detach"] => run(serve()),
         ["role", "start"] => run(start()),
         ["role", "hold", name] => run(hold(name.to_owned())),
         ["role", "blocking"] => drop(blocking::Client::connect_or_start()?),
@@ -72,9 +72,10 @@ async fn serve() {
         eprintln!("no, because of this");
         std::process::exit(3);
     }
-    let node = Node::start(peer::config()).await.expect("a node");
-    let config =
-        ServerConfig { unix: Some(place::socket().expect("a place")), ..Default::default() };
+    let config = Config { listen: Vec::new(), ..peer::config() };
+    let node = Node::start(config).await.expect("a node");
+    let socket = place::private_socket().expect("a place");
+    let config = ServerConfig { unix: Some(socket), ..Default::default() };
     let server = Server::start(node.handle(), config).await.expect("a server");
     while server.idle_for().is_none_or(|idle| idle < Duration::from_secs(2)) {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -123,6 +124,8 @@ fn command(dir: &Path, words: &[&str]) -> Command {
         .env("XDG_RUNTIME_DIR", dir)
         .env(place::BIN_VARIABLE, &exe)
         .env_remove(place::API_VARIABLE)
+        .env(settings::PRIVATE_VARIABLE, "1")
+        .env(settings::CONFIG_VARIABLE, "/dev/null")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
@@ -222,7 +225,9 @@ fn a_missing_command_is_a_sentence(dir: &Path) {
 
 fn a_named_peer_is_never_started(dir: &Path) {
     let nowhere = format!("unix:{}/nobody.sock", dir.display());
-    let said = output(command(dir, &["role", "start"]).env(place::API_VARIABLE, &nowhere));
+    let mut said = command(dir, &["role", "start"]);
+    let said = said.env_remove(settings::PRIVATE_VARIABLE).env(place::API_VARIABLE, &nowhere);
+    let said = output(said);
     let address = nowhere.parse::<place::Address>().expect("an address").to_string();
     let reason = "there is no such socket; start a peer, or name the socket of one".to_owned();
     assert_eq!(said, format!("error {}", ConnectError::Unreachable { address, reason }));

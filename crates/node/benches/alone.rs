@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
+use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 
@@ -13,7 +14,7 @@ fn config(data: Option<std::path::PathBuf>) -> Config {
         listen: Vec::new(),
         join: Vec::new(),
         data,
-        swarm_key: None,
+        swarm_key: SwarmKey::generate().expect("a key"),
         role: Role::Host,
         quorum: Quorum::new(9, 6).expect("a quorum"),
         lease_max: Span::from_secs(15),

@@ -5,12 +5,13 @@
 use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
+use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 
 const PEERS: usize = 5;
 
-async fn join(nodes: &[Node]) -> Node {
+async fn join(nodes: &[Node], key: &SwarmKey) -> Node {
     let join = match nodes.first() {
         Some(first) => {
             let status = first.handle().status().await.expect("a running peer");
@@ -22,7 +23,7 @@ async fn join(nodes: &[Node]) -> Node {
         listen: vec!["/ip4/127.0.0.1/tcp/0".parse().expect("an address")],
         join,
         data: None,
-        swarm_key: None,
+        swarm_key: key.clone(),
         role: Role::Host,
         quorum: Quorum::new(9, 6).expect("a quorum"),
         lease_max: Span::from_secs(15),
@@ -109,9 +110,10 @@ fn main() {
     let span = Duration::from_secs(seconds);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
+        let key = SwarmKey::generate().expect("a key");
         let mut nodes = Vec::new();
         for _ in 0..PEERS {
-            let node = join(&nodes).await;
+            let node = join(&nodes, &key).await;
             nodes.push(node);
         }
         // All vote once every one of them has got somebody a lock.

@@ -18,7 +18,7 @@ use crate::names::PeerName;
 pub struct Config {
     /// What people call this peer. Nothing is decided by it.
     pub name: Option<PeerName>,
-    /// Where to listen. Without a swarm key only loopback addresses are accepted.
+    /// Where to listen.
     pub listen: Vec<Multiaddr>,
     /// Where others are told to find it; empty: where it listens.
     pub advertise: Vec<Multiaddr>,
@@ -33,8 +33,8 @@ pub struct Config {
     pub dead_after: Span,
     /// Where identity, votes, queues and token floors are kept. `None`: nowhere, the peer is ephemeral.
     pub data: Option<PathBuf>,
-    /// The secret that all peers of the swarm share.
-    pub swarm_key: Option<SwarmKey>,
+    /// The secret that all peers of the swarm share: there is none without.
+    pub swarm_key: SwarmKey,
     /// Whether it hosts replicas.
     pub role: Role,
     /// With open membership: replicas per name, and votes it takes to hold a lock. The same in the whole
@@ -55,6 +55,14 @@ pub struct Config {
     /// Makes this peer's own messages late, and some of them vanish: for laboratories. `None`, as
     /// everywhere else, costs nothing.
     pub weather: Option<Weather>,
+}
+
+impl Config {
+    /// Whether nobody can ever meet this peer: it listens nowhere, and looks for nobody.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.listen.is_empty() && self.join.is_empty() && !self.mdns
+    }
 }
 
 /// How peers come to know who hosts what.

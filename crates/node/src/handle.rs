@@ -110,7 +110,8 @@ pub(crate) struct Facts {
     pub(crate) me: PeerId,
     pub(crate) lease_max: Span,
     pub(crate) data: Option<String>,
-    pub(crate) swarm: Option<String>,
+    pub(crate) swarm: String,
+    pub(crate) private: bool,
     /// What peers are called. It grows and shrinks with what this one knows.
     pub(crate) names: Book,
 }

@@ -47,6 +47,28 @@ pub enum StartError {
         /// What the system says.
         cause: std::io::Error,
     },
+    /// Others can look into the data directory, and it is not for this peer to close it: there is something else in it.
+    #[error(
+        "others can look into {path} (mode {mode:o}), and there is more in it than a peer's data: give this peer a \
+         directory of its own, or `chmod 700` that one"
+    )]
+    Exposed {
+        /// Which directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The data directory is somebody else's, who could change what this peer remembers.
+    #[error(
+        "the data directory {path} belongs to another user (uid {owner}): run this peer as that user, or give it a \
+         directory of its own"
+    )]
+    Foreign {
+        /// Which directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
     /// There is no identity to be had.
     #[error(transparent)]
     Identity(#[from] IdentityError),
@@ -80,10 +102,15 @@ impl StartError {
     /// Whether it takes nothing but other settings.
     #[must_use]
     pub const fn is_about_settings(&self) -> bool {
-        use transport::StartError::{Advertise, AdvertiseMany, NotLoopback};
-        let transport =
-            matches!(self, Self::Transport(NotLoopback(_) | Advertise(_) | AdvertiseMany(_)));
-        transport || matches!(self, Self::Nobody | Self::LeaseTooShort(..))
+        use transport::StartError::{Advertise, AdvertiseMany};
+        matches!(
+            self,
+            Self::Transport(Advertise(_) | AdvertiseMany(_))
+                | Self::Nobody
+                | Self::LeaseTooShort(..)
+                | Self::Exposed { .. }
+                | Self::Foreign { .. }
+        )
     }
 }
 
@@ -241,7 +268,8 @@ impl Assembly<'_> {
             me: me.peer,
             lease_max: config.lease_max,
             data: config.data.as_ref().map(|dir| dir.display().to_string()),
-            swarm: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
+            swarm: config.swarm_key.id(),
+            private: config.is_private(),
             names: Book::default(),
         };
         let (handle, commands) = Handle::new(transport.clone(), facts);

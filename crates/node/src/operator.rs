@@ -208,6 +208,7 @@ impl Handle {
         let facts = &self.shared.facts;
         status.data.clone_from(&facts.data);
         status.swarm.clone_from(&facts.swarm);
+        status.private = facts.private;
         status.listening = described.listening.iter().map(ToString::to_string).collect();
         status.advertised = shown(&described.advertised);
         status.refusals = described.refusals;

@@ -1,5 +1,9 @@
 //! What is left of former lives: who this peer is, and what it remembers.
 
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
 use sigmalock_core::{Birth, Protocol};
 
 use crate::config::{Beginning, Config, Membership};
@@ -30,8 +34,7 @@ impl Past {
             let identity = Identity::ephemeral();
             return Ok(Self { identity, store: None, memory: Memory::First });
         };
-        let directory = |cause| StartError::Directory { path: dir.clone(), cause };
-        std::fs::create_dir_all(dir).map_err(directory)?;
+        make(dir)?;
         let directory = Directory::take(dir)?;
         let lived = Identity::exists(dir);
         if !lived && Identity::was_never_used(dir) {
@@ -46,10 +49,9 @@ impl Past {
         }
         let identity = if lived { Identity::load(dir)? } else { Identity::draft(dir)? };
         let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
-        let keyed = config.swarm_key.is_some();
         let charter = match config.membership {
-            Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens, keyed),
-            Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens, keyed),
+            Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
+            Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
         };
         let (store, memory) = Store::open(directory, &charter, lived)?;
         if !lived {
@@ -96,6 +98,31 @@ impl Past {
     }
 }
 
+/// Makes the data directory, for this user alone. One that others can look into is closed to them, unless it holds
+/// what is none of a peer's.
+fn make(dir: &Path) -> Result<(), StartError> {
+    let failed = |cause| StartError::Directory { path: dir.into(), cause };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    let meta = fs::metadata(dir).map_err(failed)?;
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(StartError::Foreign { path: dir.into(), owner: meta.uid() });
+    }
+    let mode = meta.mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let is_empty = fs::read_dir(dir).map_err(failed)?.next().is_none();
+    if !is_empty && !Identity::exists(dir) {
+        return Err(StartError::Exposed { path: dir.into(), mode });
+    }
+    fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed)?;
+    let path = dir.display();
+    tracing::warn!(
+        "others could look into {path} (mode {mode:o}), at what this peer remembers: it is closed to them now"
+    );
+    Ok(())
+}
+
 /// A swarm is founded on purpose or not at all.
 fn begins_somehow(config: &Config) -> Result<(), StartError> {
     let alone = matches!(config.beginning, Beginning::Found | Beginning::Expect(1));
@@ -131,6 +158,31 @@ mod tests {
     async fn close(past: Past) -> sigmalock_core::PeerId {
         past.store.unwrap().close().await;
         past.identity.peer_id()
+    }
+
+    #[tokio::test]
+    async fn a_data_directory_is_for_its_user_alone_and_what_is_none_is_left_as_it_is() {
+        let folder = Folder::new();
+        let mode = |dir: &Path| fs::metadata(dir).unwrap().mode() & 0o777;
+        let open = |dir: &Path| fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+        let new = folder.0.join("a/b");
+        close(Past::recall(&config(&new)).unwrap()).await;
+        assert_eq!((mode(&folder.0.join("a")), mode(&new)), (0o700, 0o700));
+        open(&new);
+        close(Past::recall(&config(&new)).unwrap()).await;
+        assert_eq!(mode(&new), 0o700, "one of a former version is closed");
+        let empty = folder.0.join("empty");
+        fs::create_dir(&empty).unwrap();
+        open(&empty);
+        close(Past::recall(&config(&empty)).unwrap()).await;
+        assert_eq!(mode(&empty), 0o700);
+        let other = folder.0.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("letter"), "dear").unwrap();
+        open(&other);
+        let refused = Past::recall(&config(&other)).err().unwrap().to_string();
+        assert!(refused.contains("mode 755") && refused.contains("chmod 700"), "{refused}");
+        assert_eq!(mode(&other), 0o755);
     }
 
     /// A process may be killed at any of these moments.

@@ -326,8 +326,10 @@ pub struct StatusReport {
     pub data: Option<String>,
     /// How long it has been running.
     pub uptime: Duration,
-    /// Which swarm: the public name of its key; `None` without a key.
-    pub swarm: Option<String>,
+    /// Which swarm: the public name of its key.
+    pub swarm: String,
+    /// Whether it is a swarm of this peer alone, which nobody can join.
+    pub private: bool,
     /// Replicas of a name; with agreed membership, in the present view.
     pub n: usize,
     /// Votes that hold a lock; likewise.

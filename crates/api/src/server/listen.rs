@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 use tonic::codegen::tokio_stream::Stream;
 
 use super::connection::{Connection, Via};
-use super::{CONNECTIONS_MAX, ServerConfig};
+use super::{CONNECTIONS_MAX, ServerConfig, Users};
 
 /// The longest path of a socket, with the `.new` that it has while it is made.
 const PATH_LEN_MAX: usize = 107 - ".new".len();
@@ -66,6 +66,16 @@ pub enum BindError {
         /// The path.
         path: PathBuf,
     },
+    /// The socket cannot be given to that group. Run the peer as a member of it.
+    #[error(
+        "{path:?} cannot be given to the group with the number {group}: the peer's user must be a member of it"
+    )]
+    NotInGroup {
+        /// The socket.
+        path: PathBuf,
+        /// The group.
+        group: u32,
+    },
     /// The socket cannot be made.
     #[error("cannot serve {path:?}: {cause}")]
     Unix {
@@ -112,7 +122,8 @@ pub(super) struct Listeners {
 impl Listeners {
     pub(super) fn bind(config: &ServerConfig) -> Result<Self, BindError> {
         let tcp = config.tcp.map(|address| bind_tcp(address, config.remote)).transpose()?;
-        let unix = config.unix.as_deref().map(OwnSocket::bind).transpose()?;
+        let unix =
+            config.unix.as_deref().map(|path| OwnSocket::bind(path, config.users)).transpose()?;
         Ok(Self { unix, tcp, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), breath: None })
     }
 
@@ -186,7 +197,7 @@ struct OwnSocket {
 }
 
 impl OwnSocket {
-    fn bind(path: &Path) -> Result<Self, BindError> {
+    fn bind(path: &Path, users: Users) -> Result<Self, BindError> {
         let failed = |cause| failed(path, cause);
         if path.as_os_str().len() > PATH_LEN_MAX {
             return Err(BindError::TooLong { path: path.to_owned() });
@@ -202,7 +213,7 @@ impl OwnSocket {
             Err(fs::TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         remove_stale(path)?;
-        let listener = bind_private(path).map_err(failed)?;
+        let listener = bind_for(users, path)?;
         Ok(Self { path: path.to_owned(), listener, _claim: claim })
     }
 }
@@ -248,14 +259,24 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
     }
 }
 
-/// Made beside its place and moved there when only its user can open it: there is no moment in which others
+/// Made beside its place and moved there when only those can open it who may: there is no moment in which others
 /// can.
-fn bind_private(path: &Path) -> io::Result<UnixListener> {
+fn bind_for(users: Users, path: &Path) -> Result<UnixListener, BindError> {
+    let failed = |cause| failed(path, cause);
     let draft = sibling(path, "new");
     let _ = fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft)?;
-    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600))?;
-    fs::rename(&draft, path)?;
+    let listener = UnixListener::bind(&draft).map_err(failed)?;
+    let mode = match users {
+        Users::Own => 0o600,
+        Users::Group(group) => {
+            chown(&draft, None, Some(group))
+                .map_err(|_| BindError::NotInGroup { path: path.to_owned(), group })?;
+            0o660
+        }
+        Users::All => 0o666,
+    };
+    fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).map_err(failed)?;
+    fs::rename(&draft, path).map_err(failed)?;
     Ok(listener)
 }
 
@@ -268,6 +289,8 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -287,7 +310,22 @@ mod tests {
         let other = words(&scratch.join("peer.sock"), io::ErrorKind::StorageFull);
         assert!(other.starts_with("cannot serve"), "{other}");
         let long = scratch.join("s".repeat(PATH_LEN_MAX));
-        assert!(matches!(OwnSocket::bind(&long), Err(BindError::TooLong { .. })));
+        assert!(matches!(OwnSocket::bind(&long, Users::Own), Err(BindError::TooLong { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_for_its_user_alone_unless_others_were_named() {
+        let path = std::env::temp_dir().join(format!("sigmalock-users-{}", std::process::id()));
+        let group = fs::metadata("/proc/self").unwrap().gid();
+        for (users, mode) in
+            [(Users::Own, 0o600), (Users::Group(group), 0o660), (Users::All, 0o666)]
+        {
+            let socket = OwnSocket::bind(&path, users).unwrap();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            assert_eq!((meta.mode() & 0o777, meta.gid()), (mode, group), "{users:?}");
+            drop(socket);
+        }
+        fs::remove_file(sibling(&path, "lock")).unwrap();
     }
 
     #[tokio::test]
@@ -297,7 +335,7 @@ mod tests {
         let room = PATH_LEN_MAX - dir.as_os_str().len() - 1 - stem.len();
         let path = dir.join(stem + &"s".repeat(room));
         assert_eq!(path.as_os_str().len(), PATH_LEN_MAX);
-        assert!(OwnSocket::bind(&path).is_ok());
+        assert!(OwnSocket::bind(&path, Users::Own).is_ok());
         fs::remove_file(sibling(&path, "lock")).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sigmalock_core::{ForgetRefusal, Name, PeerId};
-use sigmalock_node::report::{EvictError, EvictOutcome, ForgetError};
+use sigmalock_node::report::{EvictError, EvictOutcome, ForgetError, StatusReport};
 use sigmalock_node::{Handle, SessionError, clock};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -32,6 +32,8 @@ const STOPPED: &str = "this peer has stopped";
 pub(super) struct Locks {
     handle: Handle,
     peer: PeerId,
+    /// What is the same in all greetings.
+    greeting: v1::Opened,
     config: ServerConfig,
     activity: Arc<Activity>,
     stopped: watch::Receiver<bool>,
@@ -42,11 +44,21 @@ pub(super) struct Locks {
 
 impl Locks {
     pub(super) fn new(
-        handle: Handle, peer: PeerId, config: ServerConfig, activity: Arc<Activity>,
+        handle: Handle, status: &StatusReport, config: ServerConfig, activity: Arc<Activity>,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         let life_us = clock::wall().as_micros();
-        Self { handle, peer, config, activity, stopped, life_us, last_session: AtomicU64::new(0) }
+        let greeting = v1::Opened {
+            peer: status.peer.to_string(),
+            api_version: API_VERSION,
+            peer_version: env!("CARGO_PKG_VERSION").to_owned(),
+            swarm: status.swarm.clone(),
+            private: status.private,
+            ..v1::Opened::default()
+        };
+        let last_session = AtomicU64::new(0);
+        let peer = status.peer;
+        Self { handle, peer, greeting, config, activity, stopped, life_us, last_session }
     }
 
     /// What only operators may do is for those who can open the socket.
@@ -63,14 +75,9 @@ impl Locks {
 
     fn greet(&self) -> v1::Opened {
         let session = self.last_session.fetch_add(1, Ordering::Relaxed) + 1;
-        v1::Opened {
-            session,
-            peer: self.peer.to_string(),
-            peer_name: convert::name(self.peer, &self.handle.names()),
-            api_version: API_VERSION,
-            peer_version: env!("CARGO_PKG_VERSION").to_owned(),
-            holder: format!("{}/{:x}/{session}", self.peer, self.life_us),
-        }
+        let holder = format!("{}/{:x}/{session}", self.greeting.peer, self.life_us);
+        let peer_name = convert::name(self.peer, &self.handle.names());
+        v1::Opened { session, holder, peer_name, ..self.greeting.clone() }
     }
 }
 

@@ -53,8 +53,10 @@ const WINDOW_BYTES: u32 = 1 << 20;
 /// Where and for whom to serve.
 #[derive(Debug, Clone, Default)]
 pub struct ServerConfig {
-    /// A Unix socket, for this peer's user only.
+    /// A Unix socket.
     pub unix: Option<PathBuf>,
+    /// Who may use that.
+    pub users: Users,
     /// A TCP address; loopback only, unless `remote` says otherwise.
     pub tcp: Option<SocketAddr>,
     /// Serves TCP to other machines. Nothing checks who they are: whoever reaches the port holds locks.
@@ -62,6 +64,18 @@ pub struct ServerConfig {
     /// Lets those who come by TCP break locks and forget members. On the Unix socket one needs no permission: whoever can
     /// open it can also stop the peer.
     pub admin_over_tcp: bool,
+}
+
+/// Who may use a Unix socket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Users {
+    /// The peer's own user.
+    #[default]
+    Own,
+    /// The members of this group, too.
+    Group(u32),
+    /// All who can reach it.
+    All,
 }
 
 /// The API while it is served. Dropping it stops it at once.
@@ -85,8 +99,8 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let activity = Arc::new(Activity::default());
         activity.touch();
-        let peer = handle.status().await.ok_or(BindError::Stopped)?.peer;
-        let locks = Locks::new(handle, peer, config, Arc::clone(&activity), stopped.clone());
+        let status = handle.status().await.ok_or(BindError::Stopped)?;
+        let locks = Locks::new(handle, &status, config, Arc::clone(&activity), stopped.clone());
         let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
         let ended = until_stopped(stopped);
         let serving = tonic::transport::Server::builder()

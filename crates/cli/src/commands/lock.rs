@@ -13,7 +13,7 @@ use crate::reach::Peer;
 /// Holds a lock until stdin closes or a signal comes
 ///
 /// Prints the fencing token (of several names, all tokens, with commas) as soon as the lock is held, and `lost` if it is lost. What is read from
-/// stdin does not matter, only that it ends. If no peer is running, your own is started in the
+/// stdin does not matter, only that it ends. If no peer is running, and this machine is of no swarm, your private one is started in the
 /// background.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]

@@ -33,7 +33,7 @@ use crate::reach::Peer;
 /// ended by itself is told.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
-/// peer is running, your own is started in the background.
+/// peer is running, and this machine is of no swarm, your private one is started in the background.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Run {

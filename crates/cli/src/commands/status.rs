@@ -26,7 +26,7 @@ pub(crate) struct Status {
 
 const EXAMPLES: &str = "  \
   sigmalock status
-  sigmalock status --json --api 127.0.0.1:7420";
+  sigmalock status --json --swarm dba1b484";
 
 impl Status {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
@@ -124,15 +124,16 @@ fn describe(status: &PeerStatus, columns: Option<usize>) -> String {
     for told in status.advertised.iter().filter(|told| !listened(told)) {
         line("advertises", host_and_port(told));
     }
-    let key = match status.swarm.as_str() {
-        "" => "without a swarm key".to_owned(),
-        swarm => format!("with swarm key {swarm}"),
-    };
     for advice in &status.advice {
         line("mind", advice.clone());
     }
     let others = words::count(u64::from(status.peers_up.saturating_sub(1)), "other peer");
-    line("swarm", format!("{others} connected, {key}"));
+    if status.private {
+        let whom = "its locks exclude other commands of its user on this machine, nobody else";
+        line("private", format!("nobody can join it: {whom}"));
+    } else {
+        line("swarm", format!("{}, {others} connected", status.swarm));
+    }
     line("members", members(status));
     let (m, n) = (status.quorum, status.replicas_total);
     let longest = words::millis(status.lease_max_ms);

@@ -42,6 +42,8 @@ impl Machine {
         }
         command
             .args(words)
+            // Whatever the machine that the tests run on belongs to.
+            .env("SIGMALOCK_PRIVATE", "1")
             .env("HOME", self.path())
             .env("XDG_RUNTIME_DIR", self.path().join("run"))
             .env_remove("XDG_STATE_HOME")
@@ -66,9 +68,9 @@ impl Machine {
         }
     }
 
-    /// The process of this machine's own peer, if it runs. Never somebody else's at the usual port.
+    /// The process of this machine's private peer, if it runs.
     pub(crate) fn peer(&self) -> Option<Pid> {
-        let socket = format!("unix:{}", self.file("run/sigmalock/peer.sock").display());
+        let socket = format!("unix:{}", self.file("run/sigmalock/private.sock").display());
         let mut status = self.command(&["status", "--json", "--api", &socket]);
         let status = status.env("SIGMALOCK_CONFIG", "/dev/null").output().ok()?;
         let status: serde_json::Value = serde_json::from_slice(&status.stdout).ok()?;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod host;
 pub(crate) mod machine;
 
 use std::process::{Command, Output};

@@ -122,8 +122,19 @@ async fn a_join_to_nobody_founds_nothing_and_says_so_until_somebody_is_there() {
 /// Starts `node` in a data directory and gives back how that ended, if it ended at once.
 fn start_in(scratch: &Scratch, flags: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
-    child.args(["node", "--api", "none", "--idle-exit", "300ms", "--data"]);
-    child.arg(scratch.path().join("data")).arg("--socket").arg(scratch.path().join("s"));
+    child.args([
+        "node",
+        "--no-trace",
+        "--config",
+        "/dev/null",
+        "--yes",
+        "--listen",
+        "127.0.0.1:0",
+        "--idle-exit",
+        "300ms",
+    ]);
+    child.arg("--data").arg(scratch.path().join("data")).arg("--swarm-key").arg(scratch.key());
+    child.arg("--socket").arg(scratch.path().join("s"));
     child.args(flags).output().expect("the binary starts")
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sigmalock::Client;
 use sigmalock::report::PeerStatus;
+use sigmalock_node::key::SwarmKey;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::router::Router;
@@ -28,6 +29,15 @@ impl Scratch {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// A swarm key in it, made if need be.
+    pub(crate) fn key(&self) -> PathBuf {
+        let path = self.0.join("swarm.key");
+        if !path.exists() {
+            SwarmKey::generate().and_then(|key| key.write_new(&path)).expect("a swarm key");
+        }
+        path
     }
 }
 
@@ -138,6 +148,7 @@ impl Fleet {
     pub(crate) async fn nobody(manner: Manner) -> Self {
         let _turn = Arc::clone(&TURN).lock_owned().await;
         let (scratch, peers) = (Scratch::new(), Vec::new());
+        scratch.key();
         let (begin, formed_in) = (Instant::now(), Duration::ZERO);
         Self { _turn, scratch, manner, router: None, started: 0, begin, formed_in, peers }
     }
@@ -154,14 +165,10 @@ impl Fleet {
         Some(fleet)
     }
 
-    /// No peers yet, but a swarm key, and so many machines for them.
+    /// No peers yet, but so many machines for them.
     pub(crate) async fn machines(count: usize, manner: Manner) -> Option<Self> {
         let mut fleet = Self::nobody(manner).await;
-        let key = fleet.scratch.path().join("key").display().to_string();
         fleet.router = Some(Router::new(count)?);
-        let made = fleet.binary(0).args(["key", "new", &key]).stdout(Stdio::null()).status();
-        assert!(made.expect("the binary starts").success(), "no swarm key");
-        fleet.manner.arguments.extend(["--swarm-key".into(), key]);
         Some(fleet)
     }
 
@@ -198,10 +205,6 @@ impl Fleet {
     /// Ephemeral peers with open membership.
     pub(crate) async fn open(size: usize) -> Self {
         Self::start(size, Manner { open: true, ..Manner::default() }).await
-    }
-
-    pub(crate) fn scratch(&self) -> &Path {
-        self.scratch.path()
     }
 
     /// Starts one more, which joins by way of the first that lives. Returns its index.
@@ -262,7 +265,14 @@ impl Fleet {
     async fn spawn(&self, number: usize, data: PathBuf, socket: PathBuf, extra: &[&str]) -> Peer {
         let log = self.scratch.path().join(format!("{number}.log"));
         let mut command = self.binary(number);
-        command.args(["node", "--api", "none", "--socket"]).arg(&socket);
+        command.args(["node", "--no-trace", "--config", "/dev/null", "--socket"]).arg(&socket);
+        let given = self.manner.arguments.iter().map(String::as_str).chain(extra.iter().copied());
+        if !given.clone().any(|word| word == "--swarm-key") {
+            command.arg("--swarm-key").arg(self.scratch.key());
+        }
+        if extra.contains(&"--found") {
+            command.arg("--yes");
+        }
         if !extra.contains(&"--listen") {
             let address = |_: &Router| Router::address(number);
             let address = self.router.as_ref().map_or("127.0.0.1".into(), address);

@@ -173,8 +173,18 @@ async fn hosts_that_expect_different_numbers_make_no_swarm_and_say_why() {
 fn node(scratch: &Scratch, flags: &[&str]) -> Command {
     let path = |name: &str| scratch.path().join(name);
     let mut node = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
-    node.args(["node", "--api", "none", "--listen", "127.0.0.1:0", "--idle-exit", "300ms"]);
+    node.args([
+        "node",
+        "--no-trace",
+        "--config",
+        "/dev/null",
+        "--listen",
+        "127.0.0.1:0",
+        "--idle-exit",
+        "300ms",
+    ]);
     node.arg("--data").arg(path("data")).arg("--socket").arg(path("s")).args(flags);
+    node.arg("--swarm-key").arg(scratch.key());
     node.stdin(Stdio::null());
     node
 }
@@ -184,11 +194,11 @@ fn a_founder_that_is_killed_at_any_moment_of_its_first_start_founds_at_the_next_
     let (mut founded, mut resumed) = (0, 0);
     for moment in (0..40).step_by(2) {
         let scratch = Scratch::new();
-        let mut first = node(&scratch, &["--found"]);
+        let mut first = node(&scratch, &["--found", "--yes"]);
         let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(moment));
         first.kill().and_then(|()| first.wait()).expect("it can be killed");
-        let second = node(&scratch, &["--found"]).output().expect("the binary starts");
+        let second = node(&scratch, &["--found", "--yes"]).output().expect("the binary starts");
         assert_eq!(second.status.code(), Some(0), "{}", said(&second));
         founded += usize::from(said(&second).contains("founded a swarm"));
         resumed += usize::from(said(&second).contains("going on in the swarm it knows"));
@@ -196,28 +206,24 @@ fn a_founder_that_is_killed_at_any_moment_of_its_first_start_founds_at_the_next_
     assert_eq!(founded + resumed, 20, "{founded} founded, {resumed} went on");
 }
 
-/// Starts `node` with a swarm key and gives back how that ended, if it ended at once.
-fn start_with_key(scratch: &Scratch, flags: &[&str]) -> Output {
-    let mut node = node(scratch, flags);
-    node.arg("--swarm-key").arg(scratch.path().join("key")).output().expect("the binary starts")
+/// Starts `node` and gives back how that ended, if it ended at once.
+fn start(scratch: &Scratch, flags: &[&str]) -> Output {
+    node(scratch, flags).output().expect("the binary starts")
 }
 
 #[test]
-fn a_swarm_with_a_key_is_founded_alone_only_by_somebody_who_says_so() {
+fn a_swarm_is_founded_alone_only_by_somebody_who_says_so() {
     let scratch = Scratch::new();
-    let key = scratch.path().join("key").display().to_string();
-    let mut made = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
-    assert!(made.args(["key", "new", &key]).stdout(Stdio::null()).status().unwrap().success());
     let data = scratch.path().join("data");
     for alone in [&["--found"][..], &["--expect", "1"]] {
-        let refused = start_with_key(&scratch, alone);
+        let refused = start(&scratch, alone);
         assert_eq!(refused.status.code(), Some(64), "{}", said(&refused));
         assert!(said(&refused).contains("say --yes if there is none"), "{}", said(&refused));
         assert!(!data.exists(), "nothing was written");
-        let founded = start_with_key(&scratch, &[alone, &["--yes"]].concat());
+        let founded = start(&scratch, &[alone, &["--yes"]].concat());
         assert_eq!(founded.status.code(), Some(0), "{}", said(&founded));
         // With its data it founds nothing, and need not be asked.
-        let again = start_with_key(&scratch, alone);
+        let again = start(&scratch, alone);
         assert_eq!(again.status.code(), Some(0), "{}", said(&again));
         assert!(said(&again).contains("going on in the swarm it knows"), "{}", said(&again));
         std::fs::remove_dir_all(&data).expect("it can be lost");

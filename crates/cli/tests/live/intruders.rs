@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::agreed::{SOON, brisk, enters, name_of, said};
@@ -182,30 +182,16 @@ async fn garbage_and_slow_writers_on_the_api_hurt_nobody() {
     goes_on(&fleet, "/intruders/api").await;
 }
 
-#[tokio::test]
-async fn without_a_key_a_peer_listens_on_loopback_only_and_says_so() {
-    let fleet = Fleet::of(1).await;
-    assert!(fleet.peers[0].logged().contains("loopback"), "{}", fleet.peers[0].logged());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_sigmalock"))
-        .args(["node", "--found", "--ephemeral", "--listen", "0.0.0.0:0", "--api", "none"])
-        .arg("--socket")
-        .arg(fleet.scratch().join("other.sock"))
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let begin = Instant::now();
-    let code = loop {
-        if let Some(status) = child.try_wait().expect("a child can be waited for") {
-            break status.code();
-        }
-        if begin.elapsed() > Duration::from_secs(5) {
-            let _ = child.kill();
-            panic!("a peer without a key listens to the world");
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
-    let mut said = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
-    assert_eq!(code, Some(64), "{said}");
-    assert!(said.contains("swarm key"), "{said}");
+#[test]
+fn without_a_key_there_is_no_peer_of_a_swarm() {
+    let scratch = Scratch::new();
+    let socket = scratch.path().join("s").display().to_string();
+    for flags in
+        [&["--found", "--yes"][..], &["--join", "127.0.0.1:1"], &["--expect", "1", "--yes"]]
+    {
+        let words = [&["node", "--ephemeral", "--no-trace", "--socket", &socket], flags].concat();
+        let refused = sigmalock(&words);
+        assert_eq!(refused.status.code(), Some(64), "{flags:?}");
+        assert!(said(&refused).contains("share a secret"), "{}", said(&refused));
+    }
 }

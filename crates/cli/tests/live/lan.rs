@@ -113,7 +113,12 @@ async fn peers_of_one_lan_find_each_other_and_who_is_unplugged_grants_nothing() 
         // The same on all of them.
         let words = ["node", "--mdns", "--expect", "3", "--ephemeral", "--swarm-key", &key];
         let mut command = lan.command(index, &words);
-        peers.push(Peer(command.args(["--api", "none", "--socket", &socket]).spawn().unwrap()));
+        peers.push(Peer(
+            command
+                .args(["--no-trace", "--config", "/dev/null", "--socket", &socket])
+                .spawn()
+                .unwrap(),
+        ));
         let address = format!("unix:{socket}");
         let up = async || Client::connect(&address).await.is_ok();
         until("a peer starts", Duration::from_secs(10), up).await;

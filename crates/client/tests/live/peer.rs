@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sigmalock::{Client, ConnectOptions};
 use sigmalock_api::server::{Server, ServerConfig};
 use sigmalock_core::Span;
+use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node, Role};
 use sigmalock_protocols::parts::Quorum;
 
@@ -55,7 +56,7 @@ pub(crate) fn config() -> Config {
         listen: vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()],
         join: Vec::new(),
         data: None,
-        swarm_key: None,
+        swarm_key: SwarmKey::generate().unwrap(),
         role: Role::Host,
         quorum: Quorum::new(9, 6).unwrap(),
         lease_max: Span::from_secs(15),

@@ -162,7 +162,14 @@ impl Stage {
         let (event_sender, events) = mpsc::channel(64);
         let (transport, commands) = mpsc::channel(64);
         let lease_max = Span::from_secs(15);
-        let facts = Facts { me: ME, lease_max, data: None, swarm: None, names: Book::default() };
+        let facts = Facts {
+            me: ME,
+            lease_max,
+            data: None,
+            swarm: String::new(),
+            private: false,
+            names: Book::default(),
+        };
         let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),

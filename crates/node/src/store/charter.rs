@@ -24,27 +24,25 @@ pub(crate) struct Charter {
     pub(crate) m: u64,
     pub(crate) lease_max: Span,
     pub(crate) tokens_per_grant: u64,
-    /// Whether its swarm has a key.
+    /// Whether its swarm has a key. Those of before had none if `run` had made them.
     pub(crate) keyed: bool,
 }
 
 impl Charter {
     /// With open membership.
     pub(crate) fn open(
-        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64, keyed: bool,
+        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
     ) -> Self {
         let (n, m) = (quorum.n() as u64, quorum.m() as u64);
         let membership = Membership::Open.to_string();
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed }
+        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed: true }
     }
 
     /// With agreed membership, where the view says how many vote.
-    pub(crate) fn agreed(
-        peer: PeerId, lease_max: Span, tokens_per_grant: u64, keyed: bool,
-    ) -> Self {
+    pub(crate) fn agreed(peer: PeerId, lease_max: Span, tokens_per_grant: u64) -> Self {
         let membership = Membership::Agreed.to_string();
         let (n, m) = (0, 0);
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed }
+        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed: true }
     }
 
     /// Why a directory with this charter cannot be used under that one.
@@ -59,12 +57,10 @@ impl Charter {
                  swarm cannot be moved from one to the other: say --membership {has}, or give this \
                  peer another directory"
             ))
-        } else if self.keyed && !wanted.keyed {
-            Some("it belongs to a swarm with a key: say --swarm-key, or give this peer another directory".into())
-        } else if wanted.keyed && !self.keyed {
+        } else if !self.keyed {
             Some(
-                "it belongs to a swarm without a key, such as the one that `run` makes for this machine alone, and \
-                 this peer is to run with one: move it away, or give this peer another directory"
+                "it belongs to a swarm without a key, as `run` once made them for this machine alone: move it away, \
+                 or give this peer another directory"
                     .into(),
             )
         } else if (self.n, self.m) != (wanted.n, wanted.m) {

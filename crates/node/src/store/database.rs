@@ -234,7 +234,7 @@ mod tests {
     fn after(change: impl FnOnce(&redb::WriteTransaction)) -> Result<usize, String> {
         let folder = Folder::new();
         let path = folder.0.join(super::super::DATABASE);
-        let charter = Charter::agreed(PeerId(1), Span::from_secs(15), 8, false);
+        let charter = Charter::agreed(PeerId(1), Span::from_secs(15), 8);
         let mut votes = Votes::create(&path, &charter, State::new([1; 16], false)).unwrap();
         let records = [(b"a", b"1"), (b"b", b"2")];
         let records = records.map(|(key, value)| (key.to_vec(), Some(value.to_vec())));

@@ -46,9 +46,6 @@ use crate::wire::{HEAD_LEN, Kind, VERSION, frame};
 /// What every Hello begins with, in all versions.
 const MAGIC: [u8; 8] = *b"sgmalock";
 
-/// What a swarm without a secret is keyed by. It keeps nobody out; it only makes one path of two.
-const NO_SECRET: [u8; 32] = *b"sigmalock swarm without a secret";
-
 /// Who this peer is and what it wants, for all handshakes of its life.
 #[derive(Debug, Clone)]
 pub(crate) struct Me {
@@ -70,7 +67,6 @@ pub(crate) struct Me {
 impl Me {
     /// From what a peer is told when it starts.
     pub(crate) fn new(config: &Config, network: NetworkId, incarnation: Incarnation) -> Self {
-        let key = config.swarm_key.as_ref();
         Self {
             network,
             peer: peer_of(&network),
@@ -79,7 +75,7 @@ impl Me {
             card: config.name.as_ref().map(ToString::to_string).unwrap_or_default(),
             terms: Terms::new(config),
             origin: Arc::default(),
-            proof_key: key.map_or(NO_SECRET, |key| key.derive("sigmalock session proof")),
+            proof_key: config.swarm_key.derive("sigmalock session proof"),
             version: VERSION,
         }
     }

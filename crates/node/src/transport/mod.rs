@@ -84,12 +84,6 @@ pub(crate) struct Started {
 /// Why there is no transport. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Open to the world, and no key.
-    #[error(
-        "without a swarm key this peer listens on loopback addresses only, and {0} is not one: give \
-         it a swarm key (`sigmalock key new`), or listen on /ip4/127.0.0.1/tcp/PORT"
-    )]
-    NotLoopback(Multiaddr),
     /// What others could not dial.
     #[error(
         "{0} leads others nowhere: advertise an address and a port at which they reach this peer"
@@ -114,7 +108,7 @@ pub enum StartError {
     Noise(String),
 }
 
-/// Whoever listens to the world has a key, and what others are told is of use.
+/// What others are told is of use.
 pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     if config.advertise.len() > ADDRESSES_MAX {
         return Err(StartError::AdvertiseMany(config.advertise.len()));
@@ -123,10 +117,7 @@ pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     {
         return Err(StartError::Advertise(nowhere.clone()));
     }
-    match config.listen.iter().find(|address| !record::is_loopback(address)) {
-        Some(open) if config.swarm_key.is_none() => Err(StartError::NotLoopback(open.clone())),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Starts a transport on the current tokio runtime. When this returns, the peer listens.

@@ -177,7 +177,7 @@ fn transport(
         )
     });
     // In a swarm of several machines others may advertise host names.
-    if needs_dns || (config.swarm_key.is_some() && resolves()) {
+    if needs_dns || (!config.is_private() && resolves()) {
         transport = dns::tokio::Transport::system(transport).map_err(StartError::Dns)?.boxed();
     }
     Ok((transport, client))

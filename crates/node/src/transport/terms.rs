@@ -8,7 +8,7 @@ use crate::config::{Config, Membership};
 /// What the peers of a swarm must have in common, in the order in which differences are named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Terms {
-    /// Tells swarm keys apart.
+    /// Tells swarm keys apart. Peers of before may have none.
     swarm_id: Option<String>,
     /// The kind of membership.
     membership: String,
@@ -29,7 +29,7 @@ impl Terms {
             Membership::Agreed => (0, 0),
         };
         Self {
-            swarm_id: config.swarm_key.as_ref().map(crate::key::SwarmKey::id),
+            swarm_id: Some(config.swarm_key.id()),
             membership: config.membership.to_string(),
             protocol: "sigma".into(),
             n,
@@ -47,9 +47,6 @@ impl Terms {
                 (Code::Key, format!("the swarm keys differ (ours {a}, theirs {})", clean(b)))
             }
             (Some(a), None) => (Code::Key, format!("we have a swarm key ({a}) and they have none")),
-            (None, Some(b)) => {
-                (Code::Key, format!("they have a swarm key ({}) and we have none", clean(b)))
-            }
             _ if self.membership != theirs.membership => (
                 Code::Membership,
                 format!(

@@ -6,7 +6,7 @@ mod handshakes;
 mod measure;
 mod mesh;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use libp2p::Multiaddr;
@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use super::{Settings, start};
 use crate::config::{Beginning, Config, Membership};
 use crate::identity::{Identity, new_incarnation};
+use crate::key::SwarmKey;
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
 pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
@@ -26,7 +27,7 @@ pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
         listen: vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()],
         join,
         data: None,
-        swarm_key: None,
+        swarm_key: key(),
         role: Role::Host,
         quorum: Quorum::new(9, 6).unwrap(),
         lease_max: Span::from_secs(15),
@@ -41,6 +42,12 @@ pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
     }
+}
+
+/// One for all peers of these tests, save where they say otherwise.
+pub(crate) fn key() -> SwarmKey {
+    static KEY: OnceLock<SwarmKey> = OnceLock::new();
+    KEY.get_or_init(|| SwarmKey::generate().unwrap()).clone()
 }
 
 /// A transport, and what its driver would know.

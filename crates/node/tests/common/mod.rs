@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span, Token};
+use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::timeout;
@@ -15,7 +17,7 @@ pub(crate) fn alone() -> Config {
         listen: Vec::new(),
         join: Vec::new(),
         data: None,
-        swarm_key: None,
+        swarm_key: key(),
         role: Role::Host,
         quorum: Quorum::new(9, 6).unwrap(),
         lease_max: Span::from_secs(15),
@@ -30,6 +32,12 @@ pub(crate) fn alone() -> Config {
         beginning: Beginning::Join,
         dead_after: Span::from_secs(30),
     }
+}
+
+/// One for all peers of a test.
+fn key() -> SwarmKey {
+    static KEY: OnceLock<SwarmKey> = OnceLock::new();
+    KEY.get_or_init(|| SwarmKey::generate().unwrap()).clone()
 }
 
 /// Runs a test on one thread, as peers do.

@@ -49,7 +49,7 @@ pub(crate) struct Bench {
 const EXAMPLES: &str = "  \
   sigmalock bench
   sigmalock bench --durable --seconds 10 --json
-  sigmalock bench --api 127.0.0.1:7420 --clients 8";
+  sigmalock bench --api unix:/run/sigmalock/peer.sock --clients 8";
 
 /// Everything is measured in so many rounds.
 const ROUNDS: u32 = 5;

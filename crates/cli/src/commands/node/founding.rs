@@ -18,8 +18,7 @@ impl Node {
                  addresses of all, or --mdns"
             ))),
             Some(hosts) => Ok(Beginning::Expect(hosts)),
-            // The user's own peer begins a swarm of this machine, unless it was told of another.
-            None if self.found || (self.user && alone) => Ok(Beginning::Found),
+            None if self.found || self.private => Ok(Beginning::Found),
             None => Ok(Beginning::Join),
         }
     }
@@ -27,7 +26,9 @@ impl Node {
     /// Who founds a swarm alone founds a second one if the data of the first are lost, or elsewhere. Where others could
     /// be in that, a person must know better.
     pub(super) fn ask_before_founding(&self, config: &Config) -> anyhow::Result<()> {
-        let Some(key) = &config.swarm_key else { return Ok(()) };
+        if self.private {
+            return Ok(());
+        }
         let alone = matches!(config.beginning, Beginning::Found | Beginning::Expect(1))
             && config.membership == Membership::Agreed
             && config.role == Role::Host;
@@ -35,7 +36,7 @@ impl Node {
         if !alone || belongs || self.yes {
             return Ok(());
         }
-        let key = key.id();
+        let key = config.swarm_key.id();
         let unasked = format!(
             "this would found a swarm under the key {key}, and a second one would grant what the first one holds: say \
              --yes if there is none, or start all its hosts alike, with --expect N --join A,B,C"

@@ -1,8 +1,10 @@
-//! `node`: a peer. `founding` is how its swarm begins, `voice` what it says while it runs.
+//! `node`: a peer. `founding` is how its swarm begins, `secret` its key and what tells others of it, `voice` what it says
+//! while it runs.
 
 mod founding;
 mod launch;
 mod log;
+mod secret;
 mod voice;
 
 use std::net::SocketAddr;
@@ -11,15 +13,15 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use nix::unistd::Group;
 use rustix::process::Signal;
 use sigmalock::place;
-use sigmalock_api::server::{BindError, Server, ServerConfig};
+use sigmalock_api::server::{Server, ServerConfig, Users};
 use sigmalock_core::Span;
 use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 
-use super::key;
 use crate::addresses::{multiaddress, parsed};
 use crate::args;
 use crate::outcome::{self, Failure, Verdict, after_help};
@@ -30,8 +32,7 @@ use log::Log;
 ///
 /// Hosts that begin a swarm together are all started alike: --expect says how many they are, --join where
 /// they are (a host's own address may be among them), and nothing is granted before all of them have been in. Later
-/// hosts only join (--join, or --mdns). One that has been in a swarm before goes on with that. Without a swarm key it
-/// listens on loopback only, where all who can reach it are on this machine anyway. On SIGTERM or SIGINT it
+/// hosts only join (--join, or --mdns). One that has been in a swarm before goes on with that. On SIGTERM or SIGINT it
 /// leaves the swarm in order, which may take five seconds; a second signal ends it at once. All settings may
 /// also be given under `[node]` in the configuration file, and those with an `env` below in the environment.
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub(crate) struct Node {
     /// Do not ask whether there is a swarm with this key already, before founding one alone
     #[arg(long)]
     yes: bool,
-    /// Where to listen for peers [default: /ip4/0.0.0.0/tcp/7421; without a key /ip4/127.0.0.1/tcp/0]
+    /// Where to listen for peers [default: /ip4/0.0.0.0/tcp/7421]
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_LISTEN", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     listen: Vec<String>,
@@ -62,12 +63,15 @@ pub(crate) struct Node {
     #[arg(long, value_name = "ADDR", env = "SIGMALOCK_ADVERTISE", value_delimiter = ',')]
     #[arg(hide_env_values = true, value_parser = multiaddress)]
     advertise: Vec<String>,
-    /// Where to serve programs by TCP, or `none` [default: 127.0.0.1:7420, if it is free]
+    /// Where to serve programs by TCP, too: all who reach it may hold any lock [default: none]
     #[arg(long, value_name = "HOST:PORT", value_parser = Api::from_str)]
     api: Option<Api>,
     /// The Unix socket to serve programs at [default: that of your own peer]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Who may use the socket: the members of this group, or `all` [default: the peer's own user]
+    #[arg(long, value_name = "GROUP", requires = "socket", value_parser = users)]
+    users: Option<Users>,
     /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
     #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
@@ -106,20 +110,24 @@ pub(crate) struct Node {
     /// Reach peers behind NAT by way of relays, and be reached
     #[arg(long)]
     relay: bool,
-    /// Be the peer that `run` starts when there is none: no TCP, and gone when idle
-    #[arg(long)]
-    user: bool,
+    /// Be the peer that `run` starts where there is no swarm: nobody can join it, and it is gone when idle
+    #[arg(long, conflicts_with_all = ["join", "expect", "found", "listen", "api", "ephemeral", "swarm_key"])]
+    #[arg(conflicts_with_all = ["advertise", "client_only", "mdns", "relay", "users", "membership"])]
+    private: bool,
     /// Run on when this process has ended, which it does when the peer serves
-    #[arg(long, hide = true, requires = "user")]
+    #[arg(long, hide = true, requires = "private")]
     detach: bool,
-    /// End after so long without a session [default: never; with --user 5m]
+    /// Leave no trace that this machine is one of a swarm: for demonstrations, whose swarm ends with them
+    #[arg(long)]
+    no_trace: bool,
+    /// End after so long without a session [default: never; with --private 5m]
     #[arg(long, value_name = "D", value_parser = args::duration)]
     idle_exit: Option<Duration>,
     /// What to log on stderr: off, error, warn, info, debug or trace; how: json, a line per event; or both, warn,json
     #[arg(long, value_name = "LEVEL[,json]", default_value = "warn", env = "SIGMALOCK_LOG")]
     #[arg(hide_env_values = true, value_parser = Log::from_str)]
     log: Log,
-    /// The configuration file [default: ~/.config/sigmalock/config.toml]
+    /// The only configuration file [default: ~/.config/sigmalock/config.toml, and /etc/sigmalock/config.toml behind it]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -129,10 +137,10 @@ const EXAMPLES: &str = "  \
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421,192.0.2.8:7421
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --name render-7
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --advertise 203.0.113.9:7421
-  sigmalock node --found --ephemeral";
+  sigmalock node --private";
 
-/// How long the user's own peer stays when nobody needs it.
-const USER_IDLE: Duration = Duration::from_secs(5 * 60);
+/// How long a private peer stays when nobody needs it.
+const PRIVATE_IDLE: Duration = Duration::from_secs(5 * 60);
 /// Up to so many peers, everybody talks to everybody.
 const MESH_MAX: usize = 64;
 /// Members always do, as far as there is room for sessions.
@@ -163,6 +171,17 @@ impl FromStr for Api {
     }
 }
 
+fn users(text: &str) -> Result<Users, String> {
+    if text == "all" {
+        return Ok(Users::All);
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(Users::Group(group.gid.as_raw())),
+        Ok(None) => Err("there is no such group".to_owned()),
+        Err(error) => Err(format!("this group cannot be looked up: {error}")),
+    }
+}
+
 fn membership(text: &str) -> Result<Membership, String> {
     match text {
         "open" => Ok(Membership::Open),
@@ -179,7 +198,8 @@ impl Node {
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
         self.log.begin();
-        super::block_on(self.serve(config)).or_else(|error| match self.log.json {
+        let served = self.leave_a_trace(&config).and_then(|()| super::block_on(self.serve(config)));
+        served.or_else(|error| match self.log.json {
             true => {
                 tracing::error!(target: log::VOICE, "{error:#}");
                 Ok(Verdict::Like(outcome::code(&error)))
@@ -189,19 +209,18 @@ impl Node {
     }
 
     async fn serve(&self, config: Config) -> anyhow::Result<Verdict> {
-        // A terminal that goes away is no reason for the user's own peer to go.
+        // A terminal that goes away is no reason for a private peer to go.
         let mut signals = Signals::new(&[Signal::INT, Signal::TERM])?;
-        let _ignored = if self.user { Some(Signals::new(&[Signal::HUP])?) } else { None };
+        let _ignored = if self.private { Some(Signals::new(&[Signal::HUP])?) } else { None };
         let data = config.data.clone();
-        let keyed = config.swarm_key.is_some();
         let mut peer = Peer::start(config).await.map_err(|error| {
             let usage = error.is_about_settings().then(|| Failure::usage(error.to_string()).into());
             usage.unwrap_or_else(|| anyhow::Error::from(error))
         })?;
         let handle = peer.handle();
         let server = self.server(handle.clone()).await?;
-        let told = self.announce(&peer, &server, data, keyed).await?;
-        let idle = self.idle_exit.or(self.user.then_some(USER_IDLE));
+        let told = self.announce(&peer, &server, data).await?;
+        let idle = self.idle_exit.or(self.private.then_some(PRIVATE_IDLE));
         tokio::select! {
             failure = peer.failed() => {
                 tracing::error!(target: log::VOICE, "{failure}");
@@ -225,14 +244,15 @@ impl Node {
 
     fn peer_config(&self) -> anyhow::Result<Config> {
         self.check_kind()?;
-        let swarm_key = self.swarm_key.as_deref().map(key::read).transpose()?;
         let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
         let quorum = Quorum::new(n, m)
             .map_err(|why| Failure::usage(format!("--replicas {n} --quorum {m}: {why}")))?;
-        let default =
-            if swarm_key.is_some() { "/ip4/0.0.0.0/tcp/7421" } else { "/ip4/127.0.0.1/tcp/0" };
-        let default = [default.to_owned()];
-        let listen = if self.listen.is_empty() { &default } else { self.listen.as_slice() };
+        let default = ["/ip4/0.0.0.0/tcp/7421".to_owned()];
+        let listen = match self.listen.as_slice() {
+            _ if self.private => &[],
+            [] => default.as_slice(),
+            listen => listen,
+        };
         Ok(Config {
             name: self.name.clone().or_else(name_of_this_machine),
             listen: parsed("--listen", listen)?,
@@ -242,7 +262,7 @@ impl Node {
             beginning: self.beginning()?,
             dead_after: self.dead_after.unwrap_or(DEAD_AFTER),
             data: if self.ephemeral { None } else { Some(self.data_dir()?) },
-            swarm_key,
+            swarm_key: self.swarm_key()?,
             role: if self.client_only { Role::ClientOnly } else { Role::Host },
             quorum,
             lease_max: self.lease_max,
@@ -275,19 +295,12 @@ impl Node {
     }
 
     fn data_dir(&self) -> anyhow::Result<PathBuf> {
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(data) = &self.data {
             return Ok(data.clone());
         }
-        if let Some(state) = folder("XDG_STATE_HOME") {
-            return Ok(PathBuf::from(state).join("sigmalock"));
-        }
-        let home = folder("HOME").ok_or_else(|| {
-            Failure::usage(
-                "there is no home directory to keep votes in: say --data DIR or --ephemeral",
-            )
-        })?;
-        Ok(PathBuf::from(home).join(".local/state/sigmalock"))
+        let usual = if self.private { place::private_data_dir() } else { place::data_dir() };
+        let homeless = "there is no home directory to keep votes in: say --data DIR or --ephemeral";
+        Ok(usual.ok_or_else(|| Failure::usage(homeless))?)
     }
 
     fn socket(&self) -> anyhow::Result<PathBuf> {
@@ -295,27 +308,19 @@ impl Node {
             return Ok(path.clone());
         }
         place::runtime_dir().map_err(|why| Failure::no_peer(why.to_string()))?;
-        Ok(place::socket()?)
+        Ok(if self.private { place::private_socket()? } else { place::socket()? })
     }
 
-    /// Serves the socket, and TCP: where it was asked for, else at the usual place unless somebody has it.
+    /// Serves the socket, and TCP only where it was asked for.
     async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
-        let unix = self.socket()?;
+        let tcp = match self.api {
+            Some(Api::At(address)) => Some(address),
+            Some(Api::Nowhere) | None => None,
+        };
+        let users = self.users.unwrap_or_default();
         let config =
-            |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
-        match self.api {
-            Some(Api::At(address)) => Ok(Server::start(handle, config(Some(address))).await?),
-            None if !self.user => {
-                let usual = place::TCP_DEFAULT.parse()?;
-                match Server::start(handle.clone(), config(Some(usual))).await {
-                    Err(BindError::TcpInUse { .. } | BindError::Tcp { .. }) => {
-                        Ok(Server::start(handle, config(None)).await?)
-                    }
-                    other => Ok(other?),
-                }
-            }
-            Some(Api::Nowhere) | None => Ok(Server::start(handle, config(None)).await?),
-        }
+            ServerConfig { unix: Some(self.socket()?), users, tcp, ..ServerConfig::default() };
+        Ok(Server::start(handle, config).await?)
     }
 }
 

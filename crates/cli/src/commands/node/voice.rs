@@ -36,13 +36,13 @@ pub(super) fn line(words: impl std::fmt::Display) {
 impl Node {
     /// Says who and where this peer is; returns the status that it has told of.
     pub(super) async fn announce(
-        &self, peer: &Peer, server: &Server, data: Option<PathBuf>, keyed: bool,
+        &self, peer: &Peer, server: &Server, data: Option<PathBuf>,
     ) -> anyhow::Result<StatusReport> {
         let handle = peer.handle();
         let status = async {
             loop {
                 let status = handle.status().await.context("the peer has stopped")?;
-                if !status.listening.is_empty() {
+                if self.private || !status.listening.is_empty() {
                     return Ok::<_, anyhow::Error>(status);
                 }
                 sleep(Duration::from_millis(10)).await;
@@ -74,8 +74,10 @@ impl Node {
         if status.n > 0 {
             line(format_args!("a lock is held by {} of {} votes", status.m, status.n));
         }
-        if !keyed {
-            line("no swarm key: listening on loopback only");
+        if self.private {
+            line(
+                "private: nobody can join it, and its locks exclude nobody but its own user's commands",
+            );
         }
         Ok(status)
     }
@@ -97,7 +99,7 @@ impl Node {
                 status.why_not.clone().unwrap_or_default()
             }
             (_, 0) => "waiting to be added to the swarm of those it reaches".to_owned(),
-            (false, 1..) if self.found || self.user => "founded a swarm".to_owned(),
+            (false, 1..) if self.found || self.private => "founded a swarm".to_owned(),
             (false, 1..) => format!("in a swarm (view {}, {members})", view.number),
         }
     }

@@ -246,7 +246,7 @@ async fn that_there_is_a_twin_is_believed_of_who_belongs_to_the_swarm_only() {
 #[tokio::test]
 async fn a_stranger_without_the_key_learns_nothing_of_the_swarm() {
     let mut settings = config(vec![]);
-    settings.swarm_key = Some(SwarmKey::generate().unwrap());
+    settings.swarm_key = SwarmKey::generate().unwrap();
     let mut a = Peer::start(&settings).await;
     settings.join = vec![a.address()];
     let mut b = Peer::start(&settings).await;
