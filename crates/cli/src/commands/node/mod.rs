@@ -19,7 +19,7 @@ use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 
-use super::key;
+use super::key::{self, KeyFile};
 use crate::addresses::{multiaddress, parsed};
 use crate::args;
 use crate::outcome::{self, Failure, Verdict, after_help};
@@ -76,7 +76,7 @@ pub(crate) struct Node {
     ephemeral: bool,
     /// The secret of the swarm; `sigmalock key new` makes one
     #[arg(long, value_name = "FILE", env = "SIGMALOCK_SWARM_KEY", hide_env_values = true)]
-    swarm_key: Option<PathBuf>,
+    swarm_key: Option<KeyFile>,
     /// Whether peers vote on who is in (agreed) or go by whom they see (open), the same in the whole swarm
     #[arg(long, value_name = "KIND", default_value = "agreed", env = "SIGMALOCK_MEMBERSHIP")]
     #[arg(hide_env_values = true, value_parser = membership)]
@@ -225,7 +225,7 @@ impl Node {
 
     fn peer_config(&self) -> anyhow::Result<Config> {
         self.check_kind()?;
-        let swarm_key = self.swarm_key.as_deref().map(key::read).transpose()?;
+        let swarm_key = self.swarm_key.as_ref().map(|file| key::read(file.path())).transpose()?;
         let (n, m) = (self.replicas.unwrap_or(9), self.quorum.unwrap_or(6));
         let quorum = Quorum::new(n, m)
             .map_err(|why| Failure::usage(format!("--replicas {n} --quorum {m}: {why}")))?;

@@ -14,7 +14,7 @@ use super::super::handshake::{self, Failure, Me, Side};
 use super::super::streams::{self, Opened, Purpose};
 use super::*;
 use crate::config::Weather;
-use crate::key::SwarmKey;
+use crate::key::{DerivedKey, SwarmKey};
 use crate::wire::{FRAME_LEN_MAX, Frames, Kind, Splitter, VERSION, frame};
 
 #[derive(NetworkBehaviour)]
@@ -194,7 +194,7 @@ async fn a_wrong_proof_or_a_false_name_is_refused() {
     let a = Peer::start(&config(vec![])).await;
     let stranger = Stranger::new();
     let mut me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
-    me.proof_key = [1; 32];
+    me.proof_key = DerivedKey::new(&[1; 32]);
     let (mut stream, side, _) = stranger.stream(&a).await;
     let shaken = handshake::shake(&mut stream, &me, a.me.network, side, &[]).await;
     assert!(matches!(shaken, Err(Failure::Refused(_))), "{shaken:?}");
