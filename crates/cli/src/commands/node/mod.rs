@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sigmalock::place;
 use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
@@ -68,6 +68,9 @@ pub(crate) struct Node {
     /// The Unix socket to serve programs at [default: that of your own peer]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// A group whose members may break locks and forget members, at the socket; its user and root always may
+    #[arg(long, value_name = "GROUP", env = "SIGMALOCK_OPERATORS", hide_env_values = true)]
+    operators: Option<String>,
     /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
     #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
@@ -176,6 +179,7 @@ impl Node {
         if self.detach {
             return launch::launch(&self.socket()?);
         }
+        raise_file_limit();
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
         self.log.begin();
@@ -301,8 +305,12 @@ impl Node {
     /// Serves the socket, and TCP: where it was asked for, else at the usual place unless somebody has it.
     async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
         let unix = self.socket()?;
-        let config =
-            |tcp| ServerConfig { unix: Some(unix.clone()), tcp, ..ServerConfig::default() };
+        let config = |tcp| ServerConfig {
+            unix: Some(unix.clone()),
+            tcp,
+            operators: self.operators.clone(),
+            remote: false,
+        };
         match self.api {
             Some(Api::At(address)) => Ok(Server::start(handle, config(Some(address))).await?),
             None if !self.user => {
@@ -324,6 +332,13 @@ fn name_of_this_machine() -> Option<PeerName> {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy();
     PeerName::tamed(&name).filter(|_| !matches!(&*name, "localhost" | "(none)"))
+}
+
+/// Each connection is a file to the system, which lets a process have as many as it asks for, up to a limit of its own.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // What it may not have more of, it has to do with.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Ends when nobody has had a session for so long.
