@@ -150,8 +150,13 @@ fn prepare() -> Result<()> {
 }
 
 /// Debian packages that tests use, where each shows that it is there, and what becomes of it without.
-const PACKAGES: [(&str, &[&str], &str); 2] = [
+const PACKAGES: [(&str, &[&str], &str); 3] = [
     ("iproute2", &["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"], "no machine is unplugged in tests"),
+    (
+        "python3-grpcio",
+        &["/usr/lib/python3/dist-packages/grpc"],
+        "the API is not tested with another language",
+    ),
     ("postgresql", &["/usr/lib/postgresql"], "the recipe for PostgreSQL is not tested"),
 ];
 

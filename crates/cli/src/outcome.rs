@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use sigmalock_node::key::without_keys;
 
 /// The exit codes of `lab`, as its `--help` shows them.
 pub(crate) const LAB_EXIT_CODES: &str = "\
@@ -133,9 +134,9 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// A line on stderr. If nobody listens there, there is nobody to tell.
+/// A line on stderr, without any swarm key that was given where it does not belong. If nobody listens there, there is nobody to tell.
 pub(crate) fn complain(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", without_keys(&line.to_string()));
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

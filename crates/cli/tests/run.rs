@@ -106,7 +106,7 @@ fn who_does_not_want_to_wait_is_told_75() {
     wait_until("the holder is inside", || inside.exists());
     let tried = machine.run(&["run", "/x", "--try", "--", "true"]);
     assert_eq!((tried.code, tried.stderr.lines().count()), (Some(75), 1), "{}", tried.stderr);
-    let held = format!("it is held by run sh ({}) at p", holder.id());
+    let held = format!("it is held by run sh ({}) by ", holder.id());
     let busy = format!("sigmalock: /x: the lock cannot be had now; {held}");
     assert!(tried.stderr.starts_with(&busy), "{}", tried.stderr);
     assert!(tried.stderr.contains(", with token "), "{}", tried.stderr);

@@ -208,3 +208,39 @@ fn a_key_is_made_once_and_shown_by_its_id_only() {
     let missing = sigmalock("key show /nowhere/swarm.key");
     assert_eq!((missing.code, missing.stderr.lines().count()), (Some(1), 1), "{}", missing.stderr);
 }
+
+#[test]
+fn a_key_that_others_can_read_is_refused_with_the_cure() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("swarm.key").display().to_string();
+    assert_eq!(sigmalock(&format!("key new {file}")).code, Some(0));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    for line in
+        [format!("node --ephemeral --found --yes --swarm-key {file}"), format!("key show {file}")]
+    {
+        let ran = sigmalock(&line);
+        assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("chmod 600 {file}")), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_key_in_place_of_a_file_is_never_said_again() {
+    let digits = "1234567890abcdef".repeat(4);
+    let key = format!("sigmalock-swarm-key-v1:{digits}");
+    for line in [
+        format!("node --ephemeral --found --swarm-key {key}"),
+        format!("node --ephemeral --found --swarm-key {digits}"),
+        format!("node --join {key}"),
+        format!("node {key}"),
+        format!("key show {key}"),
+        format!("key new {key}"),
+        format!("key show {digits}"),
+        key.clone(),
+    ] {
+        let ran = sigmalock(&line);
+        assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+        assert!(!(ran.stdout + &ran.stderr).contains("12345678"), "{}", line.replace(&digits, "…"));
+    }
+}

@@ -85,7 +85,7 @@ fn where_nobody_looks_waiting_is_one_line_that_names_the_holder() {
     let held = holder(&machine, &["run", "/x", "--"]);
     let waiters = [(); 3].map(|()| machine.spawn(&["run", "/x", "--", "true"]));
     std::thread::sleep(Duration::from_millis(4_500));
-    let words = format!("sigmalock: waiting for /x; it is held by run sh ({}) at p", held.id());
+    let words = format!("sigmalock: waiting for /x; it is held by run sh ({}) by ", held.id());
     end(held);
     for waiter in waiters {
         let said = waiter.wait_with_output().expect("it ends").stderr;
@@ -107,7 +107,7 @@ fn at_a_terminal_waiting_tells_the_place_and_the_holder() {
     let mut waiter = machine.command(&["run", "/x", "--", "true"]);
     let mut waiter = waiter.stderr(Stdio::from(theirs)).spawn().expect("it starts");
     let mut said = String::new();
-    let words = format!("waiting for /x, 1 ahead; it is held by run sh ({}) at p", held.id());
+    let words = format!("waiting for /x, 1 ahead; it is held by run sh ({}) by ", held.id());
     wait_until("it tells", || {
         let mut bytes = [0; 1_024];
         let count = ours.read(&mut bytes).expect("a terminal");
@@ -131,7 +131,7 @@ fn whoever_breaks_a_lock_sees_first_whom_that_puts_out() {
         (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
     };
     let (code, said) = ask(b"n\n");
-    let holder = format!("/x: it is held by run sh ({}) at p", held.id());
+    let holder = format!("/x: it is held by run sh ({}) by ", held.id());
     assert!(said.contains(&holder) && said.contains(", with token "), "{said}");
     assert!(said.starts_with("/nobody: nobody is known to hold it.\n"), "{said}");
     assert!(said.contains("Break them? [y/N] "), "{said}");

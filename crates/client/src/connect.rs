@@ -16,7 +16,10 @@ use crate::trust;
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How much may be on its way before the reader has taken it: enough for thousands of calls at once.
-const WINDOW_BYTES: u32 = 1 << 20;
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// The HTTP library also bounds by this how many small frames may wait to be read; a session that was not read for a while
+/// must not end for that.
+const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
 /// A channel to a peer.
 #[derive(Clone)]
@@ -42,8 +45,8 @@ impl Line {
         // The name is for the header that HTTP wants; the connector knows where to go.
         let endpoint = Endpoint::from_static("http://peer.sigmalock")
             .connect_timeout(CONNECT_TIMEOUT)
-            .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES);
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
             let reason = absence(address).unwrap_or_else(|| innermost(&error));
             ConnectError::Unreachable { address: address.to_string(), reason }

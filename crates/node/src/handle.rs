@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::control::{Answer, Question};
 use crate::link;
 use crate::names::{Book, Names};
+use crate::purse::{Allowance, Asked, Purse};
 use crate::report::{ForgetError, PeerReport, StatusReport};
 
 /// Sessions that a peer has at once.
@@ -30,20 +31,24 @@ pub(crate) enum Local {
     Open {
         session: u64,
         label: Arc<str>,
+        purse: Arc<Purse>,
         replies: ReplySender,
     },
     Acquire {
         session: u64,
         call: u64,
         wish: Acquire,
+        asked: Asked,
     },
     Release {
         session: u64,
         call: u64,
+        asked: Asked,
     },
     Cancel {
         session: u64,
         call: u64,
+        asked: Asked,
     },
     /// Its client does not answer, or does again: nothing it holds is renewed meanwhile.
     Mute {
@@ -154,6 +159,13 @@ impl Handle {
 
     /// A session: locks belong to it and end with it. The label says to people whose it is.
     pub fn open_session(&self, label: String) -> Result<Session, SessionError> {
+        self.open_session_within(label, Arc::new(Purse::new(Allowance::ALL)))
+    }
+
+    /// As [`Handle::open_session`], for a user who has others, too.
+    pub fn open_session_within(
+        &self, label: String, purse: Arc<Purse>,
+    ) -> Result<Session, SessionError> {
         let shared = &self.shared;
         if shared.sessions.fetch_add(1, Relaxed) >= SESSIONS_MAX {
             shared.sessions.fetch_sub(1, Relaxed);
@@ -165,10 +177,11 @@ impl Handle {
             id,
             shared: Arc::clone(shared),
             replies: receiver,
+            purse: Arc::clone(&purse),
             refused: Mutex::new(VecDeque::new()),
             keep: false,
         };
-        match shared.send(Local::Open { session: id, label: label.into(), replies }) {
+        match shared.send(Local::Open { session: id, label: label.into(), purse, replies }) {
             true => Ok(session),
             false => Err(SessionError::Closed),
         }
@@ -196,6 +209,7 @@ pub struct Session {
     id: u64,
     shared: Arc<Shared>,
     replies: mpsc::Receiver<(u64, LockReply)>,
+    purse: Arc<Purse>,
     /// Refusals of what the driver has no room to hear of.
     refused: Mutex<VecDeque<(u64, LockReply)>>,
     keep: bool,
@@ -214,20 +228,29 @@ impl Session {
         self.id
     }
 
+    /// Whether there is room for what it may ask; if not, there will be when the driver has taken what was asked.
+    #[must_use]
+    pub fn may_ask(&self) -> bool {
+        self.purse.may_ask() && self.shared.waiting.load(Relaxed) < COMMANDS_MAX
+    }
+
     /// Asks for a lock. `call` is the session's own number for it, which replies carry.
     pub fn acquire(&self, call: u64, wish: Acquire) -> Result<(), Closed> {
-        self.ask(call, Local::Acquire { session: self.id, call, wish })
+        let asked = Asked::new(&self.purse);
+        self.ask(call, Local::Acquire { session: self.id, call, wish, asked })
     }
 
     /// Gives the lock back that `call` was granted. Answered, for the same number, by `Released` or
     /// `Refused`.
     pub fn release(&self, call: u64) -> Result<(), Closed> {
-        self.ask(call, Local::Release { session: self.id, call })
+        let asked = Asked::new(&self.purse);
+        self.ask(call, Local::Release { session: self.id, call, asked })
     }
 
     /// Stops waiting. Answered, for the same number, by `Cancelled`, or by `Refused` if it did not wait.
     pub fn cancel(&self, call: u64) -> Result<(), Closed> {
-        self.ask(call, Local::Cancel { session: self.id, call })
+        let asked = Asked::new(&self.purse);
+        self.ask(call, Local::Cancel { session: self.id, call, asked })
     }
 
     /// The client does not answer, or does again: as long as it does not, nothing that the session holds is renewed.
@@ -244,7 +267,7 @@ impl Session {
     fn ask(&self, call: u64, local: Local) -> Result<(), Closed> {
         if self.shared.waiting.load(Relaxed) >= COMMANDS_MAX {
             let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            if refused.len() >= REPLIES_MAX {
+            if refused.len() >= REPLIES_MAX || !self.purse.begin_reply() {
                 return Err(Closed);
             }
             let refusal = Refusal::TooManyRequests { limit: COMMANDS_MAX };
@@ -260,21 +283,33 @@ impl Session {
         if let Some(refusal) = self.pop_refused() {
             return Some(refusal);
         }
-        self.replies.recv().await
+        let reply = self.replies.recv().await?;
+        self.purse.end_replies(1);
+        Some(reply)
     }
 
     /// The next reply, if it is there already.
     pub fn try_next(&mut self) -> Option<(u64, LockReply)> {
-        self.pop_refused().or_else(|| self.replies.try_recv().ok())
+        if let Some(refusal) = self.pop_refused() {
+            return Some(refusal);
+        }
+        let reply = self.replies.try_recv().ok()?;
+        self.purse.end_replies(1);
+        Some(reply)
     }
 
     fn pop_refused(&mut self) -> Option<(u64, LockReply)> {
-        self.refused.get_mut().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let refused = self.refused.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let refusal = refused.pop_front()?;
+        self.purse.end_replies(1);
+        Some(refusal)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.replies.close();
+        while self.try_next().is_some() {}
         self.shared.send(Local::Close { session: self.id, keep: self.keep });
         self.shared.sessions.fetch_sub(1, Relaxed);
     }

@@ -9,6 +9,7 @@ use libp2p::PeerId as NetworkId;
 use libp2p::identity::{KeyType, Keypair};
 use sha2::{Digest as _, Sha256};
 use sigmalock_core::{Incarnation, Key, PeerId};
+use zeroize::Zeroizing;
 
 /// The file in the data directory.
 const FILE: &str = "identity";
@@ -88,7 +89,8 @@ impl Identity {
     /// The one in this directory.
     pub(crate) fn load(dir: &Path) -> Result<Self, IdentityError> {
         let path = dir.join(FILE);
-        let bytes = fs::read(&path).map_err(|cause| IdentityError::of(dir, cause))?;
+        let bytes = fs::read(&path).map(Zeroizing::new);
+        let bytes = bytes.map_err(|cause| IdentityError::of(dir, cause))?;
         match Keypair::from_protobuf_encoding(&bytes) {
             Ok(keypair) if keypair.key_type() == KeyType::Ed25519 => Ok(Self { keypair }),
             _ => Err(IdentityError::Damaged(path)),
@@ -114,7 +116,8 @@ impl Identity {
     }
 
     fn write(&self, dir: &Path) -> io::Result<()> {
-        let bytes = self.keypair.to_protobuf_encoding().map_err(io::Error::other)?;
+        let bytes = self.keypair.to_protobuf_encoding().map(Zeroizing::new);
+        let bytes = bytes.map_err(io::Error::other)?;
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(DRAFT))?;
         file.write_all(&bytes)?;

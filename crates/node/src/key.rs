@@ -9,19 +9,40 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::str;
 
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 /// What a key file begins with.
 const PREFIX: &str = "sigmalock-swarm-key-v1:";
 
 /// The longest file that is looked at: a key, and some white space around it.
-const FILE_LEN_MAX: u64 = 1_024;
+const FILE_LEN_MAX: usize = 1_024;
+
+/// How many digits a key has.
+const DIGITS: usize = 64;
 
 /// A secret that all peers of a swarm share. Whoever does not have it cannot join, vote, or read the
-/// names of locks. It is never printed; [`SwarmKey::id`] tells keys apart.
+/// names of locks. It is never printed, and wiped when it is dropped; [`SwarmKey::id`] tells keys apart.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SwarmKey([u8; 32]);
+pub struct SwarmKey(Zeroizing<[u8; 32]>);
+
+/// A key of its own for one purpose. As secret as what it was made from.
+#[derive(Clone)]
+pub(crate) struct DerivedKey(Zeroizing<[u8; 32]>);
+
+impl DerivedKey {
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for DerivedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedKey(secret)")
+    }
+}
 
 /// Why there is no swarm key. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +55,23 @@ pub enum KeyError {
     /// The file is there already, and may be in use.
     #[error("{0} exists already and is left as it is: choose another file name")]
     Exists(PathBuf),
+    /// Somebody else can read it.
+    #[error(
+        "the swarm key {path} can be read by others (mode {mode:o}), who could join the swarm: say `chmod 600 {path}`, and \
+         if they may have read it, make a new key"
+    )]
+    Exposed {
+        /// Which file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The key itself was given in place of the name of its file.
+    #[error(
+        "this is a swarm key, not the name of a file that has one; whoever could see the command line knows it now, so \
+         make a new one with `sigmalock key new FILE`"
+    )]
+    NotAFile,
     /// It cannot be read or written.
     #[error("the swarm key {path} cannot be used: {cause}")]
     Io {
@@ -65,37 +103,37 @@ pub enum KeyError {
     Random(getrandom::Error),
 }
 
-/// A key file that others may read. The key works; whoever prints may say so.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path} can be read by others (mode {mode:o}): they can join the swarm; `chmod 600` it")]
-pub struct Exposed {
-    /// Which file.
-    pub path: PathBuf,
-    /// Its permissions.
-    pub mode: u32,
-}
-
 impl SwarmKey {
     /// A new secret.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(KeyError::Random)?;
+        let mut secret = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *secret).map_err(KeyError::Random)?;
         Ok(Self(secret))
     }
 
-    /// The key in a file, and a warning if others can read it.
-    pub fn read(path: &Path) -> Result<(Self, Option<Exposed>), KeyError> {
+    /// The key in a file that nobody else can read.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        refuse_key(path)?;
         let io = |cause| KeyError::Io { path: path.into(), cause };
-        let file = File::open(path).map_err(|cause| match cause.kind() {
+        let mut file = File::open(path).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => KeyError::Missing(path.into()),
             _ => io(cause),
         })?;
         let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
-        let mut text = Vec::new();
-        file.take(FILE_LEN_MAX).read_to_end(&mut text).map_err(io)?;
-        let text = String::from_utf8(text).map_err(|_| KeyError::Prefix(path.into()))?;
-        let exposed = (mode & 0o077 != 0).then(|| Exposed { path: path.into(), mode });
-        Ok((Self::parse(&text, path)?, exposed))
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path.into(), mode });
+        }
+        // Of fixed length, so that no copy is left behind when it grows.
+        let mut text = Zeroizing::new([0; FILE_LEN_MAX]);
+        let mut len = 0;
+        while len < FILE_LEN_MAX {
+            match file.read(&mut text[len..]).map_err(io)? {
+                0 => break,
+                read => len += read,
+            }
+        }
+        let text = str::from_utf8(&text[..len]).map_err(|_| KeyError::Prefix(path.into()))?;
+        Self::parse(text, path)
     }
 
     /// The key in a text; `path` is where it came from, for errors.
@@ -105,10 +143,10 @@ impl SwarmKey {
         if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(KeyError::Digit(path.into()));
         }
-        if digits.len() != 64 {
+        if digits.len() != DIGITS {
             return Err(KeyError::Length { path: path.into(), found: digits.len() });
         }
-        let mut secret = [0; 32];
+        let mut secret = Zeroizing::new([0; 32]);
         for (byte, pair) in secret.iter_mut().zip(digits.as_bytes().chunks(2)) {
             let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
             *byte = value(pair[0]) << 4 | value(pair[1]);
@@ -118,6 +156,7 @@ impl SwarmKey {
 
     /// Writes it to a new file that only its owner can read.
     pub fn write_new(&self, path: &Path) -> Result<(), KeyError> {
+        refuse_key(path)?;
         let io = |cause| KeyError::Io { path: path.into(), cause };
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(
@@ -126,8 +165,12 @@ impl SwarmKey {
                     _ => io(cause),
                 },
             )?;
-        let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        let written = writeln!(file, "{PREFIX}{digits}").and_then(|()| file.sync_all());
+        let mut text = Zeroizing::new(Vec::with_capacity(PREFIX.len() + DIGITS + 1));
+        text.extend(PREFIX.bytes());
+        let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+        text.extend(self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+        text.push(b'\n');
+        let written = file.write_all(&text).and_then(|()| file.sync_all());
         written.map_err(|cause| {
             // Half a key would be in the way of the next attempt.
             let _ = fs::remove_file(path);
@@ -138,14 +181,42 @@ impl SwarmKey {
     /// Tells this key from others, and nothing else about it.
     #[must_use]
     pub fn id(&self) -> String {
-        let hash = Sha256::new().chain_update("sigmalock swarm id").chain_update(self.0).finalize();
+        let hash =
+            Sha256::new().chain_update("sigmalock swarm id").chain_update(&self.0[..]).finalize();
         hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A key of its own for one purpose, so that no two purposes share one.
-    pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
-        Sha256::new().chain_update(purpose).chain_update([0]).chain_update(self.0).finalize().into()
+    pub(crate) fn derive(&self, purpose: &str) -> DerivedKey {
+        let mut derived = Zeroizing::new([0; 32]);
+        let hash = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(&self.0[..]);
+        hash.finalize_into((&mut *derived).into());
+        DerivedKey(derived)
     }
+}
+
+/// Whether this is a key, where the name of its file belongs. Such a one is told nobody again.
+#[must_use]
+pub fn is_key(text: &str) -> bool {
+    let bare = text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    bare || text.contains(PREFIX)
+}
+
+fn refuse_key(path: &Path) -> Result<(), KeyError> {
+    if is_key(&path.to_string_lossy()) { Err(KeyError::NotAFile) } else { Ok(()) }
+}
+
+/// A text without the keys that are in it, fit to be shown.
+#[must_use]
+pub fn without_keys(text: &str) -> String {
+    let mut parts = text.split(PREFIX);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown.push_str(PREFIX);
+        shown.push('…');
+        shown.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    shown
 }
 
 impl fmt::Debug for SwarmKey {
@@ -169,7 +240,7 @@ mod tests {
         let path = folder.0.join("swarm.key");
         let key = SwarmKey::generate().unwrap();
         key.write_new(&path).unwrap();
-        assert_eq!(SwarmKey::read(&path).unwrap(), (key, None));
+        assert_eq!(SwarmKey::read(&path).unwrap(), key);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -181,17 +252,41 @@ mod tests {
         first.write_new(&path).unwrap();
         let second = SwarmKey::generate().unwrap().write_new(&path);
         assert!(matches!(second, Err(KeyError::Exists(_))));
-        assert_eq!(SwarmKey::read(&path).unwrap().0, first);
+        assert_eq!(SwarmKey::read(&path).unwrap(), first);
     }
 
     #[test]
-    fn a_key_that_others_can_read_comes_with_a_warning() {
+    fn a_key_that_others_can_read_is_refused_with_the_cure() {
         let folder = Folder::new();
         let path = folder.0.join("swarm.key");
         SwarmKey::generate().unwrap().write_new(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let (_, exposed) = SwarmKey::read(&path).unwrap();
-        assert_eq!(exposed, Some(Exposed { path, mode: 0o644 }));
+        for mode in [0o644, 0o640, 0o604, 0o660, 0o666, 0o610] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = SwarmKey::read(&path).unwrap_err();
+            assert!(matches!(&error, KeyError::Exposed { mode: told, .. } if *told == mode));
+            assert!(error.to_string().contains(&format!("chmod 600 {}", path.display())));
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        assert!(SwarmKey::read(&path).is_ok());
+    }
+
+    #[test]
+    fn a_key_in_place_of_a_file_is_refused_and_not_said_again() {
+        let digits = "1234567890abcdef".repeat(4);
+        for text in [digits.clone(), format!("{PREFIX}{digits}"), format!(" {PREFIX}{digits}\n")] {
+            let path = Path::new(&text);
+            for error in [
+                SwarmKey::read(path).unwrap_err(),
+                SwarmKey::generate().unwrap().write_new(path).unwrap_err(),
+            ] {
+                assert!(matches!(error, KeyError::NotAFile));
+                assert!(!format!("{error} {error:?}").contains("12345678"));
+            }
+            assert!(!path.exists());
+        }
+        let line = format!("a {PREFIX}{digits}, and {PREFIX}{digits}");
+        assert_eq!(without_keys(&line), format!("a {PREFIX}…, and {PREFIX}…"));
+        assert_eq!(without_keys("nothing secret"), "nothing secret");
     }
 
     #[test]

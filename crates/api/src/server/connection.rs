@@ -3,35 +3,52 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sigmalock_core::LocalTime;
 use sigmalock_node::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Sleep, sleep};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
 use tonic::transport::server::Connected;
+use tonic::{Request, Status};
 
-use super::FIRST_WORD_TIMEOUT;
+use super::authority::Authority;
+use super::room::{Account, Room, Who};
+use super::signed::SignedStream;
+use super::{Activity, FIRST_WORD_TIMEOUT, IDLE_MAX};
 
 /// How many bytes an HTTP/2 client says before anything else.
 const PREFACE_LEN: usize = 24;
 
-/// The way a client came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Via {
-    Unix,
-    Tcp,
-}
-
 /// Who a client is, as far as its connection tells.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
-    pub(super) via: Via,
+    /// The process that connected, as this machine counts them.
+    pub(super) pid: Option<i32>,
     pub(super) heard: Heard,
+    pub(super) account: Arc<Account>,
+    /// What it is doing, so that who does nothing can be told.
+    pub(super) activity: Arc<Activity>,
+    mixed: Arc<AtomicBool>,
+}
+
+impl Caller {
+    pub(super) fn of<T>(request: &Request<T>) -> Result<Self, Status> {
+        let caller = request.extensions().get::<Self>().cloned();
+        caller.ok_or_else(|| Status::internal("a client without a connection"))
+    }
+
+    pub(super) fn who(&self) -> Who {
+        self.account.who
+    }
+
+    /// Whether anybody but the user who connected has written on this connection, or may have.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.mixed.load(Ordering::Relaxed)
+    }
 }
 
 /// When a client was last heard.
@@ -54,53 +71,79 @@ impl Heard {
     }
 }
 
-/// A connection that counts among those there is room for, and is cut if it says nothing.
+/// A connection that counts among those there is room for, and is cut if it says nothing, or wants nothing.
 pub(super) struct Connection {
     wire: Wire,
     caller: Caller,
-    silence: Option<Silence>,
-    _permit: OwnedSemaphorePermit,
+    /// How much of its first word has been heard.
+    heard_len: usize,
+    /// When to see whether it has said that, or wants anything.
+    look: Pin<Box<Sleep>>,
+    authority: Authority,
+    _room: Room,
 }
 
 pub(super) enum Wire {
-    Unix(UnixStream),
+    Unix(SignedStream),
     Tcp(TcpStream),
 }
 
-impl From<UnixStream> for Wire {
-    fn from(stream: UnixStream) -> Self {
-        Self::Unix(stream)
-    }
-}
-impl From<TcpStream> for Wire {
-    fn from(stream: TcpStream) -> Self {
-        Self::Tcp(stream)
-    }
-}
-
-/// Until the first word is complete.
-struct Silence {
-    heard_len: usize,
-    ends: Pin<Box<Sleep>>,
-}
-
 impl Connection {
-    pub(super) fn new(wire: impl Into<Wire>, via: Via, permit: OwnedSemaphorePermit) -> Self {
-        let silence = Silence { heard_len: 0, ends: Box::pin(sleep(FIRST_WORD_TIMEOUT)) };
-        let caller = Caller { via, heard: Heard::now() };
-        Self { wire: wire.into(), caller, silence: Some(silence), _permit: permit }
+    pub(super) fn new(wire: Wire, pid: Option<i32>, room: Room) -> Self {
+        let activity = Arc::new(Activity::default());
+        activity.touch();
+        let account = Arc::clone(&room.account);
+        let caller = Caller { pid, heard: Heard::now(), account, activity, mixed: Arc::default() };
+        let look = Box::pin(sleep(FIRST_WORD_TIMEOUT));
+        Self { wire, caller, heard_len: 0, look, authority: Authority::new(), _room: room }
     }
 
-    fn wire(&mut self) -> Pin<&mut dyn ReadWrite> {
+    fn poll_wire(
+        &mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let stream = match &mut self.wire {
+            Wire::Tcp(stream) => return Pin::new(stream).poll_read(cx, buffer),
+            Wire::Unix(stream) => stream,
+        };
+        let before = buffer.filled().len();
+        let read = stream.poll_read(cx, buffer);
+        let news = &mut buffer.filled_mut()[before..];
+        read.map_ok(|writer| {
+            self.authority.mend(news);
+            if !news.is_empty() && writer.map(Who::User) != Some(self.caller.who()) {
+                self.caller.mixed.store(true, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Whether it has had its time.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.look.as_mut().poll(cx).is_ready() {
+            if self.heard_len < PREFACE_LEN {
+                return true;
+            }
+            let left = match self.caller.activity.idle_for() {
+                None => IDLE_MAX,
+                Some(idle) => IDLE_MAX.saturating_sub(idle),
+            };
+            if left.is_zero() {
+                return true;
+            }
+            self.look.as_mut().reset(Instant::now() + left);
+        }
+        false
+    }
+
+    fn writer(&mut self) -> Pin<&mut dyn Write> {
         match &mut self.wire {
-            Wire::Unix(stream) => Pin::new(stream),
+            Wire::Unix(signed) => Pin::new(&mut signed.stream),
             Wire::Tcp(stream) => Pin::new(stream),
         }
     }
 }
 
-trait ReadWrite: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> ReadWrite for T {}
+trait Write: AsyncWrite + Unpin {}
+impl<T: AsyncWrite + Unpin> Write for T {}
 
 impl Connected for Connection {
     type ConnectInfo = Caller;
@@ -114,17 +157,14 @@ impl AsyncRead for Connection {
         mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = self.wire().poll_read(cx, buffer);
-        if buffer.filled().len() > before {
+        let read = self.poll_wire(cx, buffer);
+        let len = buffer.filled().len() - before;
+        if len > 0 {
             self.caller.heard.again();
+            self.heard_len = self.heard_len.saturating_add(len);
         }
-        if let Some(silence) = &mut self.silence {
-            silence.heard_len += buffer.filled().len() - before;
-            if silence.heard_len >= PREFACE_LEN {
-                self.silence = None;
-            } else if silence.ends.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
+        if read.is_pending() && self.is_over(cx) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         read
     }
@@ -134,20 +174,20 @@ impl AsyncWrite for Connection {
     fn poll_write(
         mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.wire().poll_write(cx, bytes)
+        self.writer().poll_write(cx, bytes)
     }
     fn poll_write_vectored(
         mut self: Pin<&mut Self>, cx: &mut Context<'_>, parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.wire().poll_write_vectored(cx, parts)
+        self.writer().poll_write_vectored(cx, parts)
     }
     fn is_write_vectored(&self) -> bool {
         true
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.wire().poll_flush(cx)
+        self.writer().poll_flush(cx)
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.wire().poll_shutdown(cx)
+        self.writer().poll_shutdown(cx)
     }
 }

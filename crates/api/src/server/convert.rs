@@ -8,7 +8,7 @@ use sigmalock_node::report::{
 };
 use sigmalock_node::{Names, Role};
 
-use crate::{API_VERSION, LABEL_LEN_MAX, v1};
+use crate::{API_VERSION, v1};
 
 pub(super) fn lock(report: LockReport, names: &Names) -> v1::Lock {
     let token = report.replicas.iter().map(|replica| replica.token.0).max().unwrap_or(0);
@@ -220,30 +220,10 @@ fn counters(report: CounterReport) -> Vec<v1::Counter> {
     plain.chain(kinds).map(|(name, value)| v1::Counter { name, value }).collect()
 }
 
-/// A label fit to be shown: short, and on one line.
-pub(super) fn label(text: &str) -> String {
-    let mut label: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    label.truncate(label.floor_char_boundary(LABEL_LEN_MAX));
-    label
-}
-
 pub(super) fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_is_short_and_on_one_line() {
-        assert_eq!(label("a\nb"), "a b");
-        assert_eq!(label("run 17"), "run 17");
-        let long = label(&"ü".repeat(LABEL_LEN_MAX));
-        assert_eq!(long, "ü".repeat(LABEL_LEN_MAX / 2));
-    }
 }

@@ -7,17 +7,17 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep};
 use tonic::codegen::tokio_stream::Stream;
 
-use super::connection::{Connection, Via};
-use super::{CONNECTIONS_MAX, ServerConfig, Users};
+use super::connection::{Connection, Wire};
+use super::room::{House, Who};
+use super::signed::{SignedStream, demand_signatures};
+use super::{ServerConfig, Users, operators};
 
 /// The longest path of a socket, with the `.new` that it has while it is made.
 const PATH_LEN_MAX: usize = 107 - ".new".len();
@@ -98,6 +98,9 @@ pub enum BindError {
         /// The address.
         address: SocketAddr,
     },
+    /// Nobody is in it. Make it, or name another.
+    #[error("there is no group {0:?} on this machine, whose members would be operators")]
+    NoGroup(String),
     /// The peer has stopped: there is nothing to serve.
     #[error("the peer has stopped")]
     Stopped,
@@ -115,39 +118,47 @@ pub enum BindError {
 pub(super) struct Listeners {
     unix: Option<OwnSocket>,
     tcp: Option<TcpListener>,
-    room: Arc<Semaphore>,
+    house: House,
     breath: Option<Pin<Box<Sleep>>>,
 }
 
 impl Listeners {
     pub(super) fn bind(config: &ServerConfig) -> Result<Self, BindError> {
+        if let Some(group) =
+            config.operators.as_deref().filter(|name| operators::find(name).is_none())
+        {
+            return Err(BindError::NoGroup(group.to_owned()));
+        }
         let tcp = config.tcp.map(|address| bind_tcp(address, config.remote)).transpose()?;
         let unix =
             config.unix.as_deref().map(|path| OwnSocket::bind(path, config.users)).transpose()?;
-        Ok(Self { unix, tcp, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), breath: None })
+        Ok(Self { unix, tcp, house: House::new(), breath: None })
     }
 
     pub(super) fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref()?.local_addr().ok()
     }
 
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Connection>> {
-        // Past the bound, a connection is closed at once, and its client told so by that.
-        let admit = |via: Via| Some((Arc::clone(&self.room).try_acquire_owned().ok()?, via));
-        if let Some(unix) = &self.unix {
+    /// The next for whom there is room. Past the bound, a connection is closed at once, and its client told so by that.
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Connection>> {
+        let Self { unix, tcp, house, .. } = self;
+        if let Some(unix) = unix {
             while let Poll::Ready(accepted) = unix.listener.poll_accept(cx) {
                 let stream = accepted?.0;
-                if let Some((permit, via)) = admit(Via::Unix) {
-                    return Poll::Ready(Ok(Connection::new(stream, via, permit)));
+                let who = stream.peer_cred()?;
+                if let Some(room) = house.admit(Who::User(who.uid())) {
+                    let wire = Wire::Unix(SignedStream::new(stream));
+                    return Poll::Ready(Ok(Connection::new(wire, who.pid(), room)));
                 }
             }
         }
-        if let Some(tcp) = &self.tcp {
+        if let Some(tcp) = tcp {
             while let Poll::Ready(accepted) = tcp.poll_accept(cx) {
                 let stream = accepted?.0;
-                stream.set_nodelay(true)?;
-                if let Some((permit, via)) = admit(Via::Tcp) {
-                    return Poll::Ready(Ok(Connection::new(stream, via, permit)));
+                if stream.set_nodelay(true).is_ok()
+                    && let Some(room) = house.admit(Who::Tcp)
+                {
+                    return Poll::Ready(Ok(Connection::new(Wire::Tcp(stream), None, room)));
                 }
             }
         }
@@ -166,11 +177,20 @@ impl Stream for Listeners {
             }
             match std::task::ready!(self.poll_accept(cx)) {
                 Ok(connection) => return Poll::Ready(Some(Ok(connection))),
-                // Too many open files, or a client that was gone before it was let in.
+                // No descriptor is left: there may be one for the peer's own user, who is among those that wait.
+                Err(error) if is_full(&error) && self.house.spend() => {}
+                // A client that was gone before it was let in.
                 Err(_) => self.breath = Some(Box::pin(sleep(BREATH))),
             }
         }
     }
+}
+
+/// Whether this process, or the machine, has as many files open as it may.
+fn is_full(error: &io::Error) -> bool {
+    use nix::errno::Errno;
+    let error = error.raw_os_error().map(Errno::from_raw);
+    matches!(error, Some(Errno::EMFILE | Errno::ENFILE))
 }
 
 fn bind_tcp(address: SocketAddr, remote: bool) -> Result<TcpListener, BindError> {
@@ -266,6 +286,7 @@ fn bind_for(users: Users, path: &Path) -> Result<UnixListener, BindError> {
     let draft = sibling(path, "new");
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft).map_err(failed)?;
+    demand_signatures(&listener).map_err(failed)?;
     let mode = match users {
         Users::Own => 0o600,
         Users::Group(group) => {

@@ -11,10 +11,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::connection::{Caller, Via};
+use super::connection::Caller;
+use super::label::label;
+use super::operators::Operators;
+use super::room::{Stay, Wish};
 use super::session::{Manner, SessionStream};
 use super::watching::WatchStream;
-use super::{Activity, FIRST_WORD_TIMEOUT, ServerConfig, convert, until_stopped};
+use super::{Activity, FIRST_WORD_TIMEOUT, convert, until_stopped};
 use crate::v1::locks_server::Locks as LocksService;
 use crate::v1::session_request::Kind as Ask;
 use crate::{API_VERSION, v1};
@@ -34,7 +37,7 @@ pub(super) struct Locks {
     peer: PeerId,
     /// What is the same in all greetings.
     greeting: v1::Opened,
-    config: ServerConfig,
+    operators: Operators,
     activity: Arc<Activity>,
     stopped: watch::Receiver<bool>,
     /// Different in each life of a peer.
@@ -44,7 +47,7 @@ pub(super) struct Locks {
 
 impl Locks {
     pub(super) fn new(
-        handle: Handle, status: &StatusReport, config: ServerConfig, activity: Arc<Activity>,
+        handle: Handle, status: &StatusReport, operators: Operators, activity: Arc<Activity>,
         stopped: watch::Receiver<bool>,
     ) -> Self {
         let life_us = clock::wall().as_micros();
@@ -58,19 +61,13 @@ impl Locks {
         };
         let last_session = AtomicU64::new(0);
         let peer = status.peer;
-        Self { handle, peer, greeting, config, activity, stopped, life_us, last_session }
+        Self { handle, peer, greeting, operators, activity, stopped, life_us, last_session }
     }
 
-    /// What only operators may do is for those who can open the socket.
-    fn allow<T>(&self, request: &Request<T>, what: &str) -> Result<(), Status> {
-        let caller = request.extensions().get::<Caller>();
-        let by_tcp = caller.is_none_or(|caller| caller.via != Via::Unix);
-        if by_tcp && !self.config.admin_over_tcp {
-            return Err(Status::permission_denied(format!(
-                "this peer does not {what} for those who come by TCP: use its Unix socket"
-            )));
-        }
-        Ok(())
+    /// Room for a question of whoever asks.
+    fn hear<T>(&self, request: &Request<T>) -> Result<Stay, Status> {
+        self.activity.touch();
+        Caller::of(request)?.stay(Wish::Question)
     }
 
     fn greet(&self) -> v1::Opened {
@@ -119,26 +116,26 @@ impl LocksService for Locks {
     async fn session(
         &self, request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<SessionStream>, Status> {
-        let busy = self.activity.session();
-        let caller = request.extensions().get::<Caller>().cloned();
-        let heard = caller.ok_or_else(|| Status::internal("a client without a connection"))?.heard;
+        let caller = Caller::of(&request)?;
+        let stay = (self.activity.session(), caller.stay(Wish::Session)?);
         let mut requests = request.into_inner();
         let open = first_word(&mut requests).await?;
-        let session =
-            self.handle.open_session(convert::label(&open.label)).map_err(|error| match error {
-                SessionError::Closed => Status::unavailable(error.to_string()),
-                SessionError::TooMany => Status::resource_exhausted(error.to_string()),
-            })?;
+        let label = label(&open.label, &caller).await;
+        let opened = self.handle.open_session_within(label, Arc::clone(&caller.account.purse));
+        let session = opened.map_err(|error| match error {
+            SessionError::Closed => Status::unavailable(error.to_string()),
+            SessionError::TooMany => Status::resource_exhausted(error.to_string()),
+        })?;
         let stopped = until_stopped(self.stopped.clone());
-        let manner = Manner { hold_if_cut: open.hold_if_cut, heard };
-        let stream = SessionStream::new(requests, session, self.greet(), manner, stopped, busy);
+        let manner = Manner { hold_if_cut: open.hold_if_cut, heard: caller.heard };
+        let stream = SessionStream::new(requests, session, self.greet(), manner, stopped, stay);
         Ok(Response::new(stream))
     }
 
     async fn inspect(
         &self, request: Request<v1::InspectRequest>,
     ) -> Result<Response<v1::Lock>, Status> {
-        self.activity.touch();
+        let _stay = self.hear(&request)?;
         let name = name(&request.get_ref().name)?;
         Ok(Response::new(convert::lock(self.handle.inspect(name).await, &self.handle.names())))
     }
@@ -146,7 +143,7 @@ impl LocksService for Locks {
     async fn list(
         &self, request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListResponse>, Status> {
-        self.activity.touch();
+        let _stay = self.hear(&request)?;
         let v1::ListRequest { prefix, limit } = request.into_inner();
         let limit = if limit == 0 { LIST_MAX } else { (limit as usize).min(LIST_MAX) };
         let locks = self.handle.list(prefix, limit).await;
@@ -158,8 +155,8 @@ impl LocksService for Locks {
     async fn r#break(
         &self, request: Request<v1::BreakRequest>,
     ) -> Result<Response<v1::BreakResponse>, Status> {
-        self.activity.touch();
-        self.allow(&request, "break locks")?;
+        let _stay = self.hear(&request)?;
+        self.operators.check(&Caller::of(&request)?, "break locks").await?;
         match self.handle.evict(name(&request.get_ref().name)?).await {
             Ok(EvictOutcome::Evicted { peer, label, others }) => {
                 Ok(Response::new(v1::BreakResponse {
@@ -178,8 +175,8 @@ impl LocksService for Locks {
     async fn forget(
         &self, request: Request<v1::ForgetRequest>,
     ) -> Result<Response<v1::ForgetResponse>, Status> {
-        self.activity.touch();
-        self.allow(&request, "forget members")?;
+        let _stay = self.hear(&request)?;
+        self.operators.check(&Caller::of(&request)?, "forget members").await?;
         let v1::ForgetRequest { peers, unverified } = request.into_inner();
         let gone: BTreeSet<PeerId> =
             peers.iter().map(|text| peer(text)).collect::<Result<_, _>>()?;
@@ -206,17 +203,17 @@ impl LocksService for Locks {
     }
 
     async fn peers(
-        &self, _: Request<v1::PeersRequest>,
+        &self, request: Request<v1::PeersRequest>,
     ) -> Result<Response<v1::PeersResponse>, Status> {
-        self.activity.touch();
+        let _stay = self.hear(&request)?;
         let peers = self.handle.peers().await.into_iter().map(convert::peer).collect();
         Ok(Response::new(v1::PeersResponse { peers }))
     }
 
     async fn status(
-        &self, _: Request<v1::StatusRequest>,
+        &self, request: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::PeerStatus>, Status> {
-        self.activity.touch();
+        let _stay = self.hear(&request)?;
         let status = self.handle.status().await.ok_or_else(|| Status::unavailable(STOPPED))?;
         Ok(Response::new(convert::status(status)))
     }
@@ -224,7 +221,7 @@ impl LocksService for Locks {
     async fn measure(
         &self, request: Request<v1::MeasureRequest>,
     ) -> Result<Response<v1::MeasureResponse>, Status> {
-        self.activity.touch();
+        let _stay = self.hear(&request)?;
         let v1::MeasureRequest { peer, rounds } = request.into_inner();
         if rounds == 0 || rounds > ROUNDS_MAX {
             return Err(Status::invalid_argument(format!(
@@ -241,9 +238,9 @@ impl LocksService for Locks {
     async fn watch(
         &self, request: Request<v1::WatchRequest>,
     ) -> Result<Response<WatchStream>, Status> {
-        let busy = self.activity.session();
+        let stay = (self.activity.session(), Caller::of(&request)?.stay(Wish::Watch)?);
         let name = name(&request.get_ref().name)?;
         let stopped = until_stopped(self.stopped.clone());
-        Ok(Response::new(WatchStream::new(self.handle.clone(), name, stopped, busy)))
+        Ok(Response::new(WatchStream::new(self.handle.clone(), name, stopped, stay)))
     }
 }

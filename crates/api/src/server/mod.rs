@@ -4,12 +4,20 @@
 //!   socket ──► Connection ──► tonic ──► Operations ──► Handle
 //!                                  └──► SessionStream ──► Session     one task a session, that of its answers
 //! ```
+//!
+//! - `connection`, `signed`: what is read, and who wrote it; `authority`: what other languages call this peer.
+//! - `room`: who may take how much; `operators`: who may break locks and forget members.
 
+mod authority;
 mod connection;
 mod convert;
+mod label;
 mod listen;
 mod locks;
+mod operators;
+mod room;
 mod session;
+mod signed;
 mod watching;
 
 use std::net::SocketAddr;
@@ -26,11 +34,13 @@ use tokio::task::JoinHandle;
 pub use listen::BindError;
 use listen::Listeners;
 use locks::Locks;
+use operators::Operators;
+pub use room::{OTHERS_CONNECTIONS_MAX, TCP_CONNECTIONS_MAX, USER_CONNECTIONS_MAX};
 
 use crate::MESSAGE_LEN_MAX;
 use crate::v1::locks_server::LocksServer;
 
-/// So many connections are served at once; one more is closed at once.
+/// So many connections of the peer's own user are served at once, and as many of root; one more is closed at once.
 pub const CONNECTIONS_MAX: usize = 4_096;
 
 /// So many calls and sessions at once on one connection; one more waits at the client.
@@ -38,6 +48,12 @@ pub const STREAMS_MAX: u32 = 256;
 
 /// How long a connection, and a session, may take to say its first word.
 pub const FIRST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection on which nobody wants anything for so long is closed.
+pub const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// How long a question may take, from its first byte on.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// How often a client is asked whether it still runs, if it says nothing by itself. Whatever speaks HTTP/2 answers.
 const PING_EVERY: Duration = Duration::from_millis(400);
@@ -47,8 +63,11 @@ const PING_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long connections may take to end after the sessions have; then they are cut.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How much a client may send before it was read.
-const WINDOW_BYTES: u32 = 1 << 20;
+/// How much a client may send on a stream before it was read.
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// And on all of a connection. The HTTP library also bounds by this how many frames wait to be read, and each of a few
+/// bytes counts for 512: so a stream that is not read fills its window, and waits, before the connection is cut for that.
+const CONNECTION_WINDOW_BYTES: u32 = 64 * STREAM_WINDOW_BYTES;
 
 /// Where and for whom to serve.
 #[derive(Debug, Clone, Default)]
@@ -61,9 +80,8 @@ pub struct ServerConfig {
     pub tcp: Option<SocketAddr>,
     /// Serves TCP to other machines. Nothing checks who they are: whoever reaches the port holds locks.
     pub remote: bool,
-    /// Lets those who come by TCP break locks and forget members. On the Unix socket one needs no permission: whoever can
-    /// open it can also stop the peer.
-    pub admin_over_tcp: bool,
+    /// A group of this machine whose members may break locks and forget members, as the peer's own user and root may.
+    pub operators: Option<String>,
 }
 
 /// Who may use a Unix socket.
@@ -100,13 +118,15 @@ impl Server {
         let activity = Arc::new(Activity::default());
         activity.touch();
         let status = handle.status().await.ok_or(BindError::Stopped)?;
-        let locks = Locks::new(handle, &status, config, Arc::clone(&activity), stopped.clone());
+        let operators = Operators::new(config.operators);
+        let locks = Locks::new(handle, &status, operators, Arc::clone(&activity), stopped.clone());
         let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
         let ended = until_stopped(stopped);
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(STREAMS_MAX)
-            .initial_stream_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .timeout(QUESTION_TIMEOUT)
             .http2_keepalive_interval(Some(PING_EVERY))
             .http2_keepalive_timeout(Some(PING_TIMEOUT))
             .serve_with_incoming_shutdown(service, listeners, ended);
@@ -151,7 +171,7 @@ async fn until_stopped(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Whether anybody uses this peer.
+/// Whether anybody uses this peer, or a connection.
 #[derive(Debug, Default)]
 struct Activity {
     sessions: AtomicUsize,
@@ -178,7 +198,7 @@ impl Activity {
     }
 }
 
-/// Somebody uses this peer.
+/// Somebody does.
 #[derive(Debug)]
 struct Busy(Arc<Activity>);
 

@@ -12,6 +12,7 @@ use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
 use super::connection::Heard;
+use super::room::Stay;
 use super::{Busy, PING_EVERY};
 use crate::v1::session_request::Kind as Ask;
 use crate::v1::session_response::Kind as Say;
@@ -39,7 +40,7 @@ pub(super) struct SessionStream {
     look: Interval,
     /// Whether nothing that it holds is renewed, because its client is silent.
     mute: bool,
-    _busy: Busy,
+    _stay: (Busy, Stay),
 }
 
 /// How a client wants its session to be treated, and where it is.
@@ -51,13 +52,13 @@ pub(super) struct Manner {
 impl SessionStream {
     pub(super) fn new(
         requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened, manner: Manner,
-        stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
+        stopped: impl Future<Output = ()> + Send + 'static, stay: (Busy, Stay),
     ) -> Self {
         let (first, stopped) = (Some(Say::Opened(opened)), Box::pin(stopped));
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (session, mute) = (Some(session), false);
-        Self { requests, session, first, stopped, manner, look, mute, _busy: busy }
+        Self { requests, session, first, stopped, manner, look, mute, _stay: stay }
     }
 
     /// Sees whether the client still runs. What a silent one holds is not renewed, also what it is granted meanwhile.
@@ -82,7 +83,9 @@ impl SessionStream {
         if let Some((call, reply)) = session.try_next() {
             return Poll::Ready(Some(Ok(say(call, reply))));
         }
-        while let Poll::Ready(request) = Pin::new(&mut self.requests).poll_next(cx) {
+        while session.may_ask()
+            && let Poll::Ready(request) = Pin::new(&mut self.requests).poll_next(cx)
+        {
             let refused = match request {
                 None => return Poll::Ready(None),
                 Some(Err(status)) => return Poll::Ready(Some(Err(status))),

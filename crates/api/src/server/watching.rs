@@ -10,6 +10,7 @@ use sigmalock_node::{Handle, Watch};
 use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
+use super::room::Stay;
 use super::{Busy, convert};
 use crate::v1;
 
@@ -18,15 +19,16 @@ pub(super) struct WatchStream {
     next: Pin<Box<dyn Future<Output = (LockReport, Watch)> + Send>>,
     handle: Handle,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _busy: Busy,
+    _stay: (Busy, Stay),
 }
 
 impl WatchStream {
     pub(super) fn new(
-        handle: Handle, name: Name, stopped: impl Future<Output = ()> + Send + 'static, busy: Busy,
+        handle: Handle, name: Name, stopped: impl Future<Output = ()> + Send + 'static,
+        stay: (Busy, Stay),
     ) -> Self {
         let next = Box::pin(look(handle.watch(name)));
-        Self { next, handle, stopped: Box::pin(stopped), _busy: busy }
+        Self { next, handle, stopped: Box::pin(stopped), _stay: stay }
     }
 }
 

@@ -1,11 +1,13 @@
 //! `key`: the secret that the peers of a swarm share.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use sigmalock_node::key::SwarmKey;
+use sigmalock_node::key::{KeyError, SwarmKey, is_key};
 
-use crate::outcome::{EXIT_CODES, Verdict, after_help, complain};
+use crate::outcome::{EXIT_CODES, Failure, Verdict, after_help};
 
 /// Makes the secret that the peers of a swarm share, or tells which one a file has
 #[derive(Debug, Subcommand)]
@@ -24,7 +26,7 @@ pub(crate) enum Key {
 pub(crate) struct New {
     /// Where to; a file that is there already is left as it is
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    file: KeyFile,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -40,7 +42,7 @@ const NEW_EXAMPLES: &str = "  \
 pub(crate) struct Show {
     /// The key file
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    file: KeyFile,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -55,10 +57,10 @@ impl Key {
         let (key, json) = match self {
             Self::New(new) => {
                 let key = SwarmKey::generate()?;
-                key.write_new(&new.file)?;
+                key.write_new(new.file.path()).map_err(failure)?;
                 (key, new.json)
             }
-            Self::Show(show) => (read(&show.file)?, show.json),
+            Self::Show(show) => (read(show.file.path())?, show.json),
         };
         if json {
             super::print_json(&serde_json::json!({ "id": key.id() }))?;
@@ -69,11 +71,52 @@ impl Key {
     }
 }
 
-/// The key in a file, with a word on stderr if others can read it.
-pub(crate) fn read(path: &std::path::Path) -> anyhow::Result<SwarmKey> {
-    let (key, exposed) = SwarmKey::read(path)?;
-    if let Some(exposed) = exposed {
-        complain(format_args!("sigmalock: {exposed}"));
+/// The key in a file. One that others can read, or that is no file, is a mistake of the command line.
+pub(crate) fn read(path: &Path) -> anyhow::Result<SwarmKey> {
+    SwarmKey::read(path).map_err(failure)
+}
+
+fn failure(error: KeyError) -> anyhow::Error {
+    match error {
+        KeyError::Exposed { .. } | KeyError::NotAFile => Failure::usage(error.to_string()).into(),
+        other => other.into(),
     }
-    Ok(key)
+}
+
+/// Where a key is, or a key that was given in its place by mistake, and is not shown.
+#[derive(Clone)]
+pub(crate) struct KeyFile(PathBuf);
+
+impl KeyFile {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl From<OsString> for KeyFile {
+    fn from(path: OsString) -> Self {
+        Self(path.into())
+    }
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if is_key(&self.0.to_string_lossy()) {
+            f.write_str("KeyFile(a key)")
+        } else {
+            self.0.fmt(f)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_place_of_its_file_is_not_shown() {
+        let shown = format!("{:?}", KeyFile::from(OsString::from("ab".repeat(32))));
+        assert!(!shown.contains("abab"), "{shown}");
+        assert!(format!("{:?}", KeyFile::from(OsString::from("a.key"))).contains("a.key"));
+    }
 }

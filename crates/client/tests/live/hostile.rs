@@ -8,6 +8,7 @@ use sigmalock_api::v1::session_request::Kind as Ask;
 use sigmalock_api::v1::session_response::Kind as Say;
 use sigmalock_api::v1::{self, SessionRequest};
 use sigmalock_api::{API_VERSION, MESSAGE_LEN_MAX};
+use sigmalock_node::handle::CALLS_PER_SESSION_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -243,6 +244,46 @@ async fn a_connection_that_dribbles_its_first_bytes_is_cut() {
         "the dribbler was cut: {:?}",
         begun.elapsed()
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_asks_for_too_much_is_refused_for_that_and_loses_nothing() {
+    const EXCESS: usize = 200;
+    let peer = Peer::start().await;
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let mut client = raw(&peer).await;
+    let asks = tokio::spawn(async move {
+        sender.send(open(API_VERSION)).await.unwrap();
+        for call in 0..CALLS_PER_SESSION_MAX + EXCESS {
+            let mut ask = acquire(call as u64 + 1, &format!("/n/{call}"), 0);
+            if let Some(Ask::Acquire(acquire)) = &mut ask.kind {
+                acquire.patience = None;
+            }
+            // One at a time, so that each is a frame of its own.
+            sender.send(ask).await.unwrap();
+        }
+        sender
+    });
+    let mut answers = client.session(Queue(receiver)).await.unwrap().into_inner();
+    // It reads nothing at first, until its peer stops reading, too.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (mut granted, mut refused) = (0, 0);
+    while granted + refused < CALLS_PER_SESSION_MAX + EXCESS {
+        let answer = timeout(SOON * 12, answers.message()).await.unwrap();
+        match answer.expect("the session goes on").unwrap().kind.unwrap() {
+            Say::Granted(_) => granted += 1,
+            Say::Refused(answer) => {
+                assert_eq!(answer.code(), v1::RefusalCode::TooMany, "{answer:?}");
+                refused += 1;
+            }
+            Say::Lost(lost) => panic!("{lost:?} after {granted} grants"),
+            _ => {}
+        }
+    }
+    assert_eq!((granted, refused), (CALLS_PER_SESSION_MAX, EXCESS));
+    let _sender = asks.await.unwrap();
+    let held = peer.client().await.status().await.unwrap().held;
+    assert_eq!(held as usize, CALLS_PER_SESSION_MAX);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

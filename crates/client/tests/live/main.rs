@@ -4,6 +4,7 @@ mod acquire;
 mod bounds;
 mod end;
 mod hostile;
+mod neighbours;
 mod operators;
 mod peer;
 mod words;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sigmalock::{Client, ConnectOptions};
-use sigmalock_api::server::{Server, ServerConfig};
+use sigmalock_api::server::{BindError, Server, ServerConfig};
 use sigmalock_core::Span;
 use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node, Role};
@@ -22,6 +22,12 @@ impl Peer {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::try_start_with(change).await.unwrap()
+    }
+
+    pub(crate) async fn try_start_with(
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, BindError> {
         let node = Node::start(config()).await.unwrap();
         let dir = Dir::new();
         let mut served = ServerConfig {
@@ -30,8 +36,8 @@ impl Peer {
             ..ServerConfig::default()
         };
         change(&mut served);
-        let server = Server::start(node.handle(), served).await.unwrap();
-        Self { node, server, dir }
+        let server = Server::start(node.handle(), served).await?;
+        Ok(Self { node, server, dir })
     }
 
     pub(crate) fn unix(&self) -> String {

@@ -7,6 +7,7 @@ use sigmalock_core::{CallId, LocalTime, LockReply, LockRequest, Refusal};
 use tokio::sync::mpsc;
 
 use crate::handle::{CALLS_PER_SESSION_MAX, ReplySender};
+use crate::purse::Purse;
 
 /// The sessions of this peer and their calls. What the protocol answers is noted here at once, even if
 /// the user gets to see it only later, so that a session that ends is ended as it is.
@@ -24,6 +25,7 @@ pub(crate) struct Calls {
 #[derive(Debug)]
 struct Member {
     label: Arc<str>,
+    purse: Arc<Purse>,
     replies: ReplySender,
     calls: BTreeMap<u64, CallId>,
 }
@@ -84,8 +86,10 @@ impl Calls {
         CallId(self.last_call)
     }
 
-    pub(crate) fn open(&mut self, session: u64, label: Arc<str>, replies: ReplySender) {
-        self.sessions.insert(session, Member { label, replies, calls: BTreeMap::new() });
+    pub(crate) fn open(
+        &mut self, session: u64, label: Arc<str>, purse: Arc<Purse>, replies: ReplySender,
+    ) {
+        self.sessions.insert(session, Member { label, purse, replies, calls: BTreeMap::new() });
     }
 
     /// A new call of a session, not yet asked; `Err` is the answer if it cannot be.
@@ -98,6 +102,8 @@ impl Calls {
             Refusal::DuplicateCall
         } else if member.calls.len() >= CALLS_PER_SESSION_MAX {
             Refusal::TooManyRequests { limit: CALLS_PER_SESSION_MAX }
+        } else if let Err(refusal) = member.purse.begin_call() {
+            refusal
         } else {
             self.last_call += 1;
             let id = CallId(self.last_call);
@@ -173,6 +179,7 @@ impl Calls {
         let Some(member) = self.sessions.remove(&session) else { return Vec::new() };
         let mut wishes = Vec::new();
         for id in member.calls.into_values() {
+            member.purse.end_call();
             let Some(call) = self.forget(id) else { continue };
             if call.stage != Stage::LookingUp && call.ended_by.is_none() {
                 let request = match call.stage {
@@ -247,6 +254,7 @@ impl Calls {
             && let Some(member) = self.sessions.get_mut(&call.session)
         {
             member.calls.remove(&call.number);
+            member.purse.end_call();
         }
     }
 
@@ -266,10 +274,14 @@ impl Calls {
     /// Shows a reply to its user. False if that session does not take its replies, and must end.
     pub(crate) fn deliver(&self, addressee: Addressee, reply: LockReply) -> bool {
         let Some(member) = self.sessions.get(&addressee.session) else { return true };
-        !matches!(
-            member.replies.try_send((addressee.number, reply)),
-            Err(mpsc::error::TrySendError::Full(_))
-        )
+        if !member.purse.begin_reply() {
+            return false;
+        }
+        let sent = member.replies.try_send((addressee.number, reply));
+        if sent.is_err() {
+            member.purse.end_replies(1);
+        }
+        !matches!(sent, Err(mpsc::error::TrySendError::Full(_)))
     }
 }
 

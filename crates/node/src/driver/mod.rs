@@ -417,23 +417,30 @@ impl<P: Driven> Driver<P> {
 
     fn on_local(&mut self, local: Local) {
         match local {
-            Local::Open { session, label, replies } => self.calls.open(session, label, replies),
-            Local::Acquire { session, call, wish } => match self.calls.begin(session, call) {
-                Ok(id) => {
-                    let n = self.votes.0;
-                    match self.lookups.begin(id, wish, n, self.peers.len(), &self.transport) {
-                        Some(wish) => self.ask_for(id, wish),
-                        None => return,
+            Local::Open { session, label, purse, replies } => {
+                self.calls.open(session, label, purse, replies);
+            }
+            Local::Acquire { session, call, wish, asked } => {
+                drop(asked);
+                match self.calls.begin(session, call) {
+                    Ok(id) => {
+                        let n = self.votes.0;
+                        match self.lookups.begin(id, wish, n, self.peers.len(), &self.transport) {
+                            Some(wish) => self.ask_for(id, wish),
+                            None => return,
+                        }
                     }
+                    Err(Some((addressee, reply))) => self.output.see(Seen::Reply(addressee, reply)),
+                    Err(None) => {}
                 }
-                Err(Some((addressee, reply))) => self.output.see(Seen::Reply(addressee, reply)),
-                Err(None) => {}
-            },
-            Local::Release { session, call } => {
+            }
+            Local::Release { session, call, asked } => {
+                drop(asked);
                 let verdict = self.calls.release(session, call);
                 self.carry_out(verdict);
             }
-            Local::Cancel { session, call } => {
+            Local::Cancel { session, call, asked } => {
+                drop(asked);
                 let verdict = self.calls.cancel(session, call);
                 self.carry_out(verdict);
             }

@@ -259,10 +259,12 @@ pub(crate) struct Join {
 
 impl Join {
     pub(crate) fn new(address: Multiaddr) -> Self {
-        let network = address.iter().find_map(|part| match part {
+        // At a relay, the first is the relay's.
+        let networks = address.iter().filter_map(|part| match part {
             libp2p::multiaddr::Protocol::P2p(network) => Some(network),
             _ => None,
         });
+        let network = networks.last();
         let backoff = Backoff::new(JOIN_PAUSE);
         Self {
             address,

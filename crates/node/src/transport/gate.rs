@@ -1,16 +1,19 @@
 //! A gate before a behaviour of libp2p: on a connection with a peer that has not proved to belong to
 //! the swarm, the behaviour neither answers nor asks. What it wants to ask waits until the peer is
-//! admitted. So nobody learns from Kademlia who is in the swarm without knowing its secret.
+//! admitted. So nobody learns from Kademlia who is in the swarm, nor is relayed, without knowing its secret.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::task::{Context, Poll, Waker};
 
+use futures::future::Either as FutureEither;
 use libp2p::PeerId as NetworkId;
 use libp2p::core::transport::PortUse;
 use libp2p::core::upgrade::DeniedUpgrade;
 use libp2p::core::{Endpoint, Multiaddr};
 use libp2p::swarm::derive_prelude::Either;
-use libp2p::swarm::handler::{ConnectionEvent, InboundUpgradeSend};
+use libp2p::swarm::handler::{
+    ConnectionEvent, FullyNegotiatedInbound, ListenUpgradeError, SendWrapper,
+};
 use libp2p::swarm::{
     ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
     NetworkBehaviour, NotifyHandler, SubstreamProtocol, THandler, THandlerInEvent,
@@ -48,13 +51,7 @@ impl<B> Gate<B> {
     }
 }
 
-impl<B, P> NetworkBehaviour for Gate<B>
-where
-    B: NetworkBehaviour,
-    B::ConnectionHandler:
-        ConnectionHandler<InboundProtocol = Either<P, DeniedUpgrade>, InboundOpenInfo = ()>,
-    Either<P, DeniedUpgrade>: InboundUpgradeSend,
-{
+impl<B: NetworkBehaviour> NetworkBehaviour for Gate<B> {
     type ConnectionHandler = Gated<B::ConnectionHandler>;
     type ToSwarm = B::ToSwarm;
 
@@ -126,24 +123,25 @@ pub(crate) struct Gated<H> {
     open: bool,
 }
 
-impl<H, P> ConnectionHandler for Gated<H>
-where
-    H: ConnectionHandler<InboundProtocol = Either<P, DeniedUpgrade>, InboundOpenInfo = ()>,
-    Either<P, DeniedUpgrade>: InboundUpgradeSend,
-{
+/// What a closed gate speaks: nothing.
+type Guarded<P> = Either<SendWrapper<P>, SendWrapper<DeniedUpgrade>>;
+
+impl<H: ConnectionHandler> ConnectionHandler for Gated<H> {
     type FromBehaviour = Word<H::FromBehaviour>;
     type ToBehaviour = H::ToBehaviour;
-    type InboundProtocol = H::InboundProtocol;
+    type InboundProtocol = Guarded<H::InboundProtocol>;
     type OutboundProtocol = H::OutboundProtocol;
-    type InboundOpenInfo = ();
+    type InboundOpenInfo = H::InboundOpenInfo;
     type OutboundOpenInfo = H::OutboundOpenInfo;
 
-    fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol> {
-        if self.open {
-            self.inner.listen_protocol()
-        } else {
-            SubstreamProtocol::new(Either::Right(DeniedUpgrade), ())
-        }
+    fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol, Self::InboundOpenInfo> {
+        self.inner.listen_protocol().map_upgrade(|protocol| {
+            if self.open {
+                Either::Left(SendWrapper(protocol))
+            } else {
+                Either::Right(SendWrapper(DeniedUpgrade))
+            }
+        })
     }
 
     fn connection_keep_alive(&self) -> bool {
@@ -180,6 +178,34 @@ where
             Self::OutboundOpenInfo,
         >,
     ) {
-        self.inner.on_connection_event(event);
+        self.inner.on_connection_event(match event {
+            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, info }) => {
+                let protocol = match protocol {
+                    FutureEither::Left(protocol) => protocol,
+                    FutureEither::Right(never) => match never {},
+                };
+                ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, info })
+            }
+            ConnectionEvent::ListenUpgradeError(ListenUpgradeError { error, info }) => {
+                let error = match error {
+                    Either::Left(error) => error,
+                    Either::Right(never) => match never {},
+                };
+                ConnectionEvent::ListenUpgradeError(ListenUpgradeError { error, info })
+            }
+            ConnectionEvent::FullyNegotiatedOutbound(event) => {
+                ConnectionEvent::FullyNegotiatedOutbound(event)
+            }
+            ConnectionEvent::DialUpgradeError(event) => ConnectionEvent::DialUpgradeError(event),
+            ConnectionEvent::AddressChange(event) => ConnectionEvent::AddressChange(event),
+            ConnectionEvent::LocalProtocolsChange(event) => {
+                ConnectionEvent::LocalProtocolsChange(event)
+            }
+            ConnectionEvent::RemoteProtocolsChange(event) => {
+                ConnectionEvent::RemoteProtocolsChange(event)
+            }
+            // Of a libp2p to come.
+            _ => return,
+        });
     }
 }

@@ -38,6 +38,7 @@ use super::limits::{
 use super::terms::Terms;
 use crate::config::Config;
 use crate::identity::{key_of, peer_of};
+use crate::key::DerivedKey;
 use crate::link::{PeerInfo, Role};
 use crate::names::PeerName;
 use crate::origin::Origin;
@@ -59,7 +60,7 @@ pub(crate) struct Me {
     /// Which swarm it belongs to.
     pub(crate) origin: Arc<Origin>,
     /// Derived from the swarm's secret.
-    pub(crate) proof_key: [u8; 32],
+    pub(crate) proof_key: DerivedKey,
     /// What the Hello says of the version; only tests say anything else than [`VERSION`].
     pub(crate) version: u16,
 }
@@ -272,8 +273,10 @@ fn understand(me: &Me, body: &[u8]) -> Result<Hello, Outcome> {
 type Word<'a> = (NetworkId, &'a [u8; 32], &'a Vec<u8>);
 
 /// The proof of one side that it has heard the other and knows the secret.
-fn prove(key: &[u8; 32], tag: u8, one: Word<'_>, other: Word<'_>) -> Result<Hmac<Sha256>, Failure> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(io::Error::other)?;
+fn prove(
+    key: &DerivedKey, tag: u8, one: Word<'_>, other: Word<'_>,
+) -> Result<Hmac<Sha256>, Failure> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.bytes()).map_err(io::Error::other)?;
     mac.update(&[tag]);
     for (network, nonce, hello) in [one, other] {
         for part in [&network.to_bytes(), &nonce[..], hello] {

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::berth::Berth;
 use super::contact::{Connection, Contact, Join, Redial};
 use super::handshake::Me;
 use super::limits::{
@@ -67,6 +68,7 @@ pub(crate) struct Hub {
     pub(super) names: BTreeMap<PeerId, NetworkId>,
     pub(super) joins: Vec<Join>,
     pub(super) search: Search,
+    pub(super) berths: Vec<Berth>,
     pub(super) look_ups: Vec<LookUp>,
     pub(super) measures: Vec<Measure>,
     pub(super) refusals: VecDeque<String>,
@@ -88,10 +90,12 @@ impl Hub {
         swarm: Swarm<Behaviour>, me: Me, config: &Config, events: mpsc::Sender<Event>,
     ) -> Self {
         let (note_sender, notes) = mpsc::channel(NOTES_MAX);
+        let berths: Vec<_> = config.listen.iter().filter_map(Berth::new).collect();
+        let relays = berths.iter().map(Berth::relay_address);
         // What leads to this very peer may lead nowhere from here.
         let advertise: Vec<Multiaddr> = config.advertise.iter().map(bare).collect();
         let joins = config.join.iter().filter(|address| !advertise.contains(&bare(address)));
-        let joins = joins.cloned().map(Join::new).collect();
+        let joins = joins.cloned().chain(relays).map(Join::new).collect();
         Self {
             swarm,
             me: Arc::new(me),
@@ -102,6 +106,7 @@ impl Hub {
             names: BTreeMap::new(),
             joins,
             search: Search::new(config.membership),
+            berths,
             look_ups: Vec::new(),
             measures: Vec::new(),
             refusals: VecDeque::new(),
@@ -164,7 +169,10 @@ impl Hub {
         let joins =
             self.joins.iter().filter(|join| join.dialing.is_none()).filter_map(|join| join.at);
         let look_ups = self.look_ups.iter().map(|look_up| look_up.until);
-        let due = contacts.chain(joins).chain(look_ups).chain(self.bootstrap_at).min();
+        let berths = self.berths.iter().filter(|berth| self.is_up(&berth.relay));
+        let berths = berths.filter_map(Berth::due);
+        let due =
+            contacts.chain(joins).chain(look_ups).chain(berths).chain(self.bootstrap_at).min();
         // Counted from the last time, however much happens in between.
         let tick = self.ticked_at + TICK_MAX;
         due.map_or(tick, |due| due.min(tick))
@@ -176,6 +184,7 @@ impl Hub {
         self.close_idle(now);
         self.dial_due(now);
         self.join_due(now);
+        self.berth_due(now);
         self.end_look_ups(now);
         if self.bootstrap_at.is_some_and(|at| at <= now) {
             self.bootstrap_at = Some(now + BOOTSTRAP_EVERY);
@@ -315,6 +324,23 @@ impl Hub {
                 self.join_failed(index, &error);
             }
         }
+    }
+
+    /// Asks relays with which there is a session to be reached by way of them.
+    fn berth_due(&mut self, now: Instant) {
+        for index in 0..self.berths.len() {
+            let berth = &self.berths[index];
+            if berth.due().is_some_and(|at| at <= now) && self.is_up(&berth.relay) {
+                // An error is one of the address, which was said at the start.
+                let listener = self.swarm.listen_on(berth.address.clone()).ok();
+                self.berths[index].asked(listener);
+            }
+        }
+    }
+
+    /// Whether there is a session with a peer.
+    fn is_up(&self, network: &NetworkId) -> bool {
+        self.contacts.get(network).is_some_and(|contact| contact.live.is_some())
     }
 
     /// A join address could not be reached. Said at once, and then now and again.

@@ -15,10 +15,11 @@
 //!   here without passing the hub.
 //! - `handshake`: versions, `terms`, and proofs that both know the swarm key.
 //! - `swarm`: what libp2p is asked to run; `streams`: bare streams on its connections; `gate`: what
-//!   keeps Kademlia from talking to strangers.
+//!   keeps Kademlia and the relay from serving strangers; `berth`: being reached by way of a relay.
 //! - `contact`, `record`: what is known of peers, and what is told of them; `search`: whom to look for.
 //! - `limits`: every number.
 
+mod berth;
 mod commands;
 mod contact;
 mod echo;
@@ -50,6 +51,7 @@ use libp2p::{Multiaddr, Swarm};
 use sigmalock_core::Incarnation;
 use tokio::sync::mpsc;
 
+use self::berth::Berth;
 use self::limits::ADDRESSES_MAX;
 pub(crate) use self::limits::JOIN_PAUSE_MAX;
 use crate::config::Config;
@@ -152,22 +154,22 @@ pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError>
     Ok(Started { commands, events: event_receiver, me: info })
 }
 
-/// Listens, and waits until each address is known to work. Addresses at a relay take their time, and
-/// are not waited for.
+/// Listens, and waits until each address is known to work. For those at a relay there must be a session with that first.
 async fn listen(
     swarm: &mut Swarm<swarm::Behaviour>, addresses: &[Multiaddr],
 ) -> Result<(), StartError> {
     let mut waiting: Vec<(ListenerId, Multiaddr)> = Vec::new();
     for address in addresses {
         let failed = |cause: String| StartError::Listen { address: address.clone(), cause };
-        let relayed = address.iter().any(|part| part == Protocol::P2pCircuit);
-        if !relayed {
-            probe(address).map_err(|error| failed(error.to_string()))?;
+        if address.iter().any(|part| part == Protocol::P2pCircuit) {
+            if Berth::new(address).is_none() {
+                return Err(failed("it does not say who the relay is".to_owned()));
+            }
+            continue;
         }
+        probe(address).map_err(|error| failed(error.to_string()))?;
         let id = swarm.listen_on(address.clone()).map_err(|error| failed(plain(&error)))?;
-        if !relayed {
-            waiting.push((id, address.clone()));
-        }
+        waiting.push((id, address.clone()));
     }
     while !waiting.is_empty() {
         match swarm.select_next_some().await {

@@ -86,8 +86,11 @@ impl Hub {
         let (orders, order_receiver) = mpsc::channel(ORDERS_MAX);
 
         let connections = self.contacts.get(&network)?.connections.iter().map(|c| c.id);
-        let kad = &mut self.swarm.behaviour_mut().kad;
-        kad.admit(network, connections);
+        let behaviour = self.swarm.behaviour_mut();
+        if let Some(relay) = behaviour.relay_server.as_mut() {
+            relay.admit(network, connections.clone());
+        }
+        behaviour.kad.admit(network, connections);
         if info.role == Role::Host {
             self.tell_clients_of(&info);
             let kad = &mut self.swarm.behaviour_mut().kad;
@@ -151,7 +154,11 @@ impl Hub {
         let Some(live) = contact.live.take_if(|live| live.session == session) else { return };
         tracing::info!("the session with {network} has ended: {parting:?}");
         self.names.remove(&live.info.peer);
-        self.swarm.behaviour_mut().kad.dismiss(&network);
+        let behaviour = self.swarm.behaviour_mut();
+        behaviour.kad.dismiss(&network);
+        if let Some(relay) = behaviour.relay_server.as_mut() {
+            relay.dismiss(&network);
+        }
         // Who refuses us may do so after we have let it in.
         if live.since.elapsed() > SILENCE_MAX {
             contact.refused = None;

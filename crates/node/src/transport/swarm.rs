@@ -16,6 +16,7 @@ use libp2p::{
     Multiaddr, PeerId as NetworkId, StreamProtocol, Swarm, dcutr, dns, identify, kad, mdns, noise,
     ping, quic, relay, tcp, yamux,
 };
+use rustix::process::{Resource, getrlimit};
 
 use super::StartError;
 use super::gate::Gate;
@@ -44,7 +45,7 @@ pub(crate) struct Behaviour {
     pub(crate) ping: ping::Behaviour,
     pub(crate) mdns: Toggle<mdns::tokio::Behaviour>,
     pub(crate) relay_client: Toggle<relay::client::Behaviour>,
-    pub(crate) relay_server: Toggle<relay::Behaviour>,
+    pub(crate) relay_server: Toggle<Gate<relay::Behaviour>>,
     pub(crate) dcutr: Toggle<dcutr::Behaviour>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn build(config: &Config, identity: &Identity) -> Result<Swarm<Behavi
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: local_discovery(config, network).into(),
         relay_server: (relay_client.is_some() && config.role == Role::Host)
-            .then(|| relay::Behaviour::new(network, relaying()))
+            .then(|| Gate::new(relay::Behaviour::new(network, relaying())))
             .into(),
         dcutr: relay_client.as_ref().map(|_| dcutr::Behaviour::new(network)).into(),
         relay_client: relay_client.into(),
@@ -83,11 +84,14 @@ fn relaying() -> relay::Config {
     }
 }
 
+/// Whoever reaches the port may connect, and must leave descriptors for others: an eighth of all is enough.
 fn limits() -> ConnectionLimits {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 8;
+    let files = u32::try_from(files).unwrap_or(u32::MAX);
     ConnectionLimits::default()
-        .with_max_pending_incoming(Some(CONNECTIONS_PENDING_MAX))
+        .with_max_pending_incoming(Some(CONNECTIONS_PENDING_MAX.min(files / 2)))
         .with_max_pending_outgoing(Some(CONNECTIONS_PENDING_MAX))
-        .with_max_established_incoming(Some(CONNECTIONS_IN_MAX))
+        .with_max_established_incoming(Some(CONNECTIONS_IN_MAX.min(files)))
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX))
 }
 

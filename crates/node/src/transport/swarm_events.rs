@@ -47,7 +47,10 @@ impl Hub {
             SwarmEvent::ListenerError { error, .. } => {
                 tracing::warn!("a listener has trouble: {error}");
             }
-            SwarmEvent::ListenerClosed { addresses, reason, .. } => {
+            SwarmEvent::ListenerClosed { listener_id, addresses, reason } => {
+                if self.berths.iter_mut().any(|berth| berth.closed(listener_id)) {
+                    return tracing::debug!("the relay does not take this peer in: {reason:?}");
+                }
                 tracing::warn!("no longer listening on {addresses:?}: {reason:?}");
             }
             _ => {}

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nix::unistd::Group;
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sigmalock::place;
 use sigmalock_api::server::{Server, ServerConfig, Users};
 use sigmalock_core::Span;
@@ -22,6 +22,7 @@ use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 
+use super::key::KeyFile;
 use crate::addresses::{multiaddress, parsed};
 use crate::args;
 use crate::outcome::{self, Failure, Verdict, after_help};
@@ -72,6 +73,9 @@ pub(crate) struct Node {
     /// Who may use the socket: the members of this group, or `all` [default: the peer's own user]
     #[arg(long, value_name = "GROUP", requires = "socket", value_parser = users)]
     users: Option<Users>,
+    /// A group whose members may break locks and forget members, at the socket; its user and root always may
+    #[arg(long, value_name = "GROUP", env = "SIGMALOCK_OPERATORS", hide_env_values = true)]
+    operators: Option<String>,
     /// Where to keep identity and votes [default: ~/.local/state/sigmalock]
     #[arg(long, value_name = "DIR", env = "SIGMALOCK_DATA", hide_env_values = true)]
     data: Option<PathBuf>,
@@ -80,7 +84,7 @@ pub(crate) struct Node {
     ephemeral: bool,
     /// The secret of the swarm; `sigmalock key new` makes one
     #[arg(long, value_name = "FILE", env = "SIGMALOCK_SWARM_KEY", hide_env_values = true)]
-    swarm_key: Option<PathBuf>,
+    swarm_key: Option<KeyFile>,
     /// Whether peers vote on who is in (agreed) or go by whom they see (open), the same in the whole swarm
     #[arg(long, value_name = "KIND", default_value = "agreed", env = "SIGMALOCK_MEMBERSHIP")]
     #[arg(hide_env_values = true, value_parser = membership)]
@@ -195,6 +199,7 @@ impl Node {
         if self.detach {
             return launch::launch(&self.socket()?);
         }
+        raise_file_limit();
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
         self.log.begin();
@@ -313,13 +318,16 @@ impl Node {
 
     /// Serves the socket, and TCP only where it was asked for.
     async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
-        let tcp = match self.api {
-            Some(Api::At(address)) => Some(address),
-            Some(Api::Nowhere) | None => None,
+        let config = ServerConfig {
+            unix: Some(self.socket()?),
+            users: self.users.unwrap_or_default(),
+            operators: self.operators.clone(),
+            tcp: match self.api {
+                Some(Api::At(address)) => Some(address),
+                Some(Api::Nowhere) | None => None,
+            },
+            remote: false,
         };
-        let users = self.users.unwrap_or_default();
-        let config =
-            ServerConfig { unix: Some(self.socket()?), users, tcp, ..ServerConfig::default() };
         Ok(Server::start(handle, config).await?)
     }
 }
@@ -329,6 +337,13 @@ fn name_of_this_machine() -> Option<PeerName> {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy();
     PeerName::tamed(&name).filter(|_| !matches!(&*name, "localhost" | "(none)"))
+}
+
+/// Each connection is a file to the system, which lets a process have as many as it asks for, up to a limit of its own.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // What it may not have more of, it has to do with.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Ends when nobody has had a session for so long.

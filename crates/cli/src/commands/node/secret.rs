@@ -19,13 +19,13 @@ impl Node {
         if self.private {
             return own_key(&self.data_dir()?);
         }
-        let path = self.swarm_key.as_deref().ok_or_else(|| {
+        let file = self.swarm_key.as_ref().ok_or_else(|| {
             Failure::usage(
                 "the peers of a swarm share a secret: make one with `sigmalock key new swarm.key`, and say --swarm-key \
                  swarm.key; for locks of this user on this machine, say --private",
             )
         })?;
-        key::read(path)
+        key::read(file.path())
     }
 
     /// Nobody is to start a private peer on this machine while this one is dead, whoever they are.

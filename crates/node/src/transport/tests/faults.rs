@@ -196,7 +196,7 @@ async fn a_wrong_proof_or_a_false_name_is_refused() {
     let a = Peer::start(&config(vec![])).await;
     let stranger = Stranger::new();
     let mut me = Me::new(&config(vec![]), stranger.me, new_incarnation().unwrap());
-    me.proof_key = [1; 32];
+    me.proof_key = SwarmKey::generate().unwrap().derive("another");
     let (mut stream, side, _) = stranger.stream(&a).await;
     let shaken = handshake::shake(&mut stream, &me, a.me.network, side, &[]).await;
     assert!(matches!(shaken, Err(Failure::Refused(_))), "{shaken:?}");

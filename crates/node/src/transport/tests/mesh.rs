@@ -2,6 +2,11 @@
 
 use std::net::TcpListener;
 
+use futures::StreamExt as _;
+use libp2p::Swarm;
+use libp2p::swarm::SwarmEvent;
+
+use super::super::swarm::{self, Behaviour};
 use super::*;
 use crate::wire::{Frames, Kind};
 
@@ -245,6 +250,49 @@ async fn a_peer_that_only_a_relay_can_reach_is_reached() {
     let mut c = Peer::start(&settings).await;
     assert!(c.until_up(2, ms(5_000)).await, "{:?}", c.up.len());
     assert!(c.up.iter().any(|(_, info, _)| info.network == hidden.me.network));
+    relay.idle(ms(1)).await;
+}
+
+/// Whether somebody gets the address at a relay, or the connection by way of it, that it asks for.
+async fn is_relayed(settings: &Config, asks: impl FnOnce(&mut Swarm<Behaviour>)) -> bool {
+    let mut stranger = swarm::build(settings, &Identity::ephemeral()).unwrap();
+    asks(&mut stranger);
+    let asked = async {
+        loop {
+            match stranger.select_next_some().await {
+                SwarmEvent::NewListenAddr { .. } => return true,
+                SwarmEvent::ConnectionEstablished { endpoint, .. } if endpoint.is_relayed() => {
+                    return true;
+                }
+                SwarmEvent::ListenerClosed { .. } | SwarmEvent::OutgoingConnectionError { .. } => {
+                    return false;
+                }
+                _ => {}
+            }
+        }
+    };
+    timeout(ms(4_000), asked).await.unwrap_or(false)
+}
+
+#[tokio::test]
+async fn a_stranger_is_relayed_to_nobody_and_reached_by_nobody() {
+    let mut settings = config(vec![]);
+    settings.relay = true;
+    let mut relay = Peer::start(&settings).await;
+    let mut hidden = settings.clone();
+    hidden.listen = vec![relay.address().with(Protocol::P2pCircuit)];
+    let mut hidden = Peer::start(&hidden).await;
+    let end = Instant::now() + ms(3_000);
+    while hidden.describe().await.listening.is_empty() {
+        assert!(Instant::now() < end, "the relay did not take it");
+        hidden.idle(ms(20)).await;
+    }
+    let berth = relay.address().with(Protocol::P2pCircuit);
+    let listens = |stranger: &mut Swarm<_>| assert!(stranger.listen_on(berth).is_ok());
+    assert!(!is_relayed(&settings, listens).await, "it got an address at the relay");
+    let there = hidden.describe().await.listening.remove(0);
+    let dials = |stranger: &mut Swarm<_>| stranger.dial(there).unwrap();
+    assert!(!is_relayed(&settings, dials).await, "it got through to the hidden peer");
     relay.idle(ms(1)).await;
 }
 
