@@ -150,7 +150,6 @@ impl Swarm {
         words.extend(["--listen", place, "--no-trace", "--config", "/dev/null"].map(Into::into));
         words.extend(["--swarm-key".into(), self.dir.path().join(KEY).into()]);
         words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
-        words.extend(["--name".into(), format!("peer-{}", index + 1).into()]);
         words.extend(["--socket".into(), self.socket(index).into()]);
         if self.kind.durable {
             words.extend(["--data".into(), self.dir.path().join(index.to_string()).into()]);
