@@ -173,8 +173,8 @@ impl Client {
     }
 
     /// Connects to the peer that SIGMALOCK_API or a configuration names; else the machine's, at
-    /// [`place::MACHINE_SOCKET`]; else the user's own, if it runs. Where the machine is one of a swarm, that is never the
-    /// user's private one, unless SIGMALOCK_PRIVATE says so.
+    /// [`MACHINE_SOCKET`](crate::place::MACHINE_SOCKET); else the user's own, if it runs. Where the machine is one of a
+    /// swarm, that is never the user's private one, unless SIGMALOCK_PRIVATE says so.
     ///
     /// # Errors
     /// There is none, or it is not to be used.
