@@ -49,8 +49,11 @@ fn another_user_breaks_nothing_and_fills_nothing_though_descriptors_are_few() {
     // Where everybody can run it.
     let program = machine.file("sigmalock").display().to_string();
     std::fs::copy(env!("CARGO_BIN_EXE_sigmalock"), &program).expect("a copy");
+    let key = machine.file("swarm.key").display().to_string();
+    assert_eq!(machine.run(&["key", "new", &key]).code, Some(0));
     let line = format!(
-        "ulimit -n 1024; exec {program} node --found --ephemeral --socket {at} --api {api}"
+        "ulimit -n 1024; exec {program} node --found --yes --ephemeral --swarm-key {key} \
+         --listen 127.0.0.1:0 --socket {at} --api {api}"
     );
     let mut peer = Command::new("sh");
     let peer = peer.args(["-c", &line]).stdout(Stdio::null()).stderr(Stdio::null());

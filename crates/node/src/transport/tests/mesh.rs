@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use libp2p::Swarm;
 use libp2p::swarm::SwarmEvent;
 
-use super::super::swarm::{self, Behaviour};
+use super::super::swarm::{self, Behaviour, BehaviourEvent};
 use super::*;
 use crate::wire::{Frames, Kind};
 
@@ -257,9 +257,12 @@ async fn a_peer_that_only_a_relay_can_reach_is_reached() {
 async fn is_relayed(settings: &Config, asks: impl FnOnce(&mut Swarm<Behaviour>)) -> bool {
     let mut stranger = swarm::build(settings, &Identity::ephemeral()).unwrap();
     asks(&mut stranger);
+    // It never answers a handshake, nor ends it: until that is over, it has all the time there is.
+    let mut handshakes = Vec::new();
     let asked = async {
         loop {
             match stranger.select_next_some().await {
+                SwarmEvent::Behaviour(BehaviourEvent::Streams(event)) => handshakes.push(event),
                 SwarmEvent::NewListenAddr { .. } => return true,
                 SwarmEvent::ConnectionEstablished { endpoint, .. } if endpoint.is_relayed() => {
                     return true;
