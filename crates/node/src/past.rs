@@ -195,6 +195,7 @@ mod tests {
         for files in (0..=all.len()).map(|count| &all[..count]) {
             for part in [1, 2] {
                 let folder = Folder::new();
+                std::fs::set_permissions(&folder.0, Permissions::from_mode(0o700)).unwrap();
                 std::fs::write(folder.0.join("identity.new"), &draft[..draft.len() / part])
                     .unwrap();
                 for file in files {

@@ -33,6 +33,15 @@ impl<P: Driven> Driver<P> {
         self.names.write().insert(info.peer, info.name.clone());
     }
 
+    /// A session is about to end. What a member is called is known from then on, however short the session was.
+    pub(super) fn keep_in_mind(&mut self, peer: PeerId) {
+        let Some(view) = self.protocol.view(self.now) else { return };
+        let is_member = view.members.iter().any(|member| member.peer == peer);
+        if let Some((_, connected)) = self.peers.iter().find(|(id, _)| is_member && **id == peer) {
+            self.outlook.met.entry(peer).or_insert_with(|| (&connected.info).into());
+        }
+    }
+
     /// A session has ended. Only members are missed.
     pub(super) fn lose_sight_of(&self, peer: PeerId) {
         if !self.outlook.met.contains_key(&peer) {

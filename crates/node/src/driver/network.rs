@@ -77,6 +77,7 @@ impl<P: Driven> Driver<P> {
     }
 
     fn down(&mut self, peer: PeerId, clean: bool) {
+        self.keep_in_mind(peer);
         self.peers.remove(peer);
         self.queries.retain(|_, (asked, _)| *asked != peer);
         self.lookups.gone(peer);

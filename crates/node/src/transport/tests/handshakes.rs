@@ -74,25 +74,6 @@ async fn a_refused_peer_is_not_dialed_at_once_again() {
 }
 
 #[tokio::test]
-async fn without_a_key_only_loopback_is_listened_on() {
-    let mut settings = config(vec![]);
-    for open in ["/ip4/0.0.0.0/tcp/0", "/ip6/::/tcp/0"] {
-        settings.listen = vec![open.parse().unwrap()];
-        let identity = Identity::ephemeral();
-        let incarnation = new_incarnation().unwrap();
-        let started = start(Settings {
-            config: &settings,
-            identity: &identity,
-            incarnation,
-            origin: &Arc::default(),
-        })
-        .await;
-        let error = started.err().unwrap().to_string();
-        assert!(error.contains("swarm key") && error.contains(open), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn an_address_that_is_taken_is_a_clear_error() {
     let a = Peer::start(&config(vec![])).await;
     let mut settings = config(vec![]);
