@@ -52,7 +52,7 @@ fn another_user_breaks_nothing_and_fills_nothing_though_descriptors_are_few() {
     let key = machine.file("swarm.key").display().to_string();
     assert_eq!(machine.run(&["key", "new", &key]).code, Some(0));
     let line = format!(
-        "ulimit -n 1024; exec {program} node --found --yes --ephemeral --swarm-key {key} \
+        "ulimit -n 1024; exec {program} node --found --yes --ephemeral --no-trace --swarm-key {key} \
          --listen 127.0.0.1:0 --socket {at} --api {api}"
     );
     let mut peer = Command::new("sh");
