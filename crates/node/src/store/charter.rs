@@ -7,7 +7,7 @@ use sigmalock_protocols::parts::Quorum;
 use crate::config::Membership;
 
 /// The version of what is in the directory.
-pub(super) const FORMAT: u16 = 7;
+pub(super) const FORMAT: u16 = 8;
 
 /// Why a directory of that version cannot be used.
 pub(super) fn other_format(format: u16) -> String {

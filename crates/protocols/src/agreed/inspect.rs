@@ -97,6 +97,8 @@ impl Agreed {
         let needed = members.len() / 2 + 1;
         if up < needed || self.views.counts_until(now) <= now {
             Standing::Minority { up: up as u16, needed: needed as u16 }
+        } else if self.views.is_astray() {
+            Standing::Unvouched
         } else if self.votes_from > now {
             Standing::Learning { for_at_most: self.votes_from.since(now) }
         } else {

@@ -83,7 +83,7 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
-    /// Whether somebody has vouched for what is on its disk.
+    /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name.
     vouched_for: bool,
     /// Who else is at which view.
     others: Whereabouts,
@@ -191,8 +191,7 @@ impl Agreed {
     /// Whether a peer that leaves may go: the others know that it is out, or there are none.
     #[must_use]
     pub fn has_left(&self) -> bool {
-        let alone = self.views.roster().is_some_and(|roster| roster.members().len() == 1);
-        self.views.standing() != Standing::Member || alone
+        self.views.standing() != Standing::Member || self.views.is_alone()
     }
 
     fn on_start(&mut self, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Self>) {
@@ -287,7 +286,7 @@ impl Agreed {
         if !late {
             self.follow_view(cx);
         }
-        let vouched_for = self.views.is_vouched_for();
+        let vouched_for = self.views.is_vouched_for() && !self.views.is_astray();
         let was = core::mem::replace(&mut self.vouched_for, vouched_for);
         if vouched_for && !was {
             self.pass_locks(cx, Input::Fire(sigma::Timer::Join));

@@ -111,6 +111,8 @@ mutants! {
     AnswersThoughItWaits = "answers-though-it-waits",
     /// A host that abstains on a name does not tell the newcomer of a view.
     HushesUpAbstentions = "hushes-up-abstentions",
+    /// A host that abstains on a name votes on it when it has been restarted.
+    ForgetsAbstentions = "forgets-abstentions",
     /// A host hands a replica off and says of one reader only that it has its vote.
     HandsOffOneReader = "hands-off-one-reader",
 }

@@ -20,13 +20,18 @@ type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 pub struct Saved {
     owners: Vec<(Ticket, Span, Token)>,
     tokens: Tokens,
+    /// Whether it abstained. How much of that was left, nobody knows in a later life.
+    abstains: bool,
 }
 
 impl Replica {
     /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
-    /// much of it was left.
+    /// much of it was left; so does an abstention, for the longest.
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens.clone();
+        if saved.abstains && !desk.breaks(Mutant::ForgetsAbstentions) {
+            self.abstain_until = now + desk.config.lease_max;
+        }
         if desk.config.hosting.moves() {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
@@ -77,7 +82,8 @@ impl Replica {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
-            let saved = Saved { owners, tokens: self.tokens.clone() };
+            let abstains = self.abstain_until > cx.now();
+            let saved = Saved { owners, tokens: self.tokens.clone(), abstains };
             cx.persist(DurableKey::Replica(self.id.clone()), Some(Durable::Replica(saved)));
         }
         for (ticket, ttl) in self.queue.take_unsaved() {

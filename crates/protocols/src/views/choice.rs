@@ -17,7 +17,8 @@ impl Views {
             return false;
         }
         let accepts_lost = self.config.breaks(Mutant::AcceptsThoughLost) && self.is_in(self.me);
-        self.is_in(from) && (self.has_a_say() || accepts_lost)
+        let has_a_say = if from == self.me { self.has_a_say_alone() } else { self.has_a_say() };
+        self.is_in(from) && (has_a_say || accepts_lost)
     }
 
     pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
@@ -151,6 +152,8 @@ impl Views {
         self.proposes_at = LocalTime::NEVER;
         self.drop_granted();
         if !self.has_a_say() {
+            // Or it would be in the way of the next, when its word counts again.
+            self.campaign = None;
             return;
         }
         let Some(change) = self.wishes.most_urgent() else {

@@ -97,6 +97,10 @@ impl Views {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
+        // How much it had written, as far as heard, is more than this disk says.
+        if self.acquaintances.contains_key(&peer) && !self.config.breaks(Mutant::ForgetsCounts) {
+            self.save(cx);
+        }
         self.strangers.part(peer);
         self.founding.part(peer);
         self.vouching.part(peer);

@@ -229,7 +229,18 @@ impl Views {
 
     /// Whether this peer is a member whose word counts.
     pub(super) fn has_a_say(&self) -> bool {
+        self.has_a_say_alone() && !self.is_astray()
+    }
+
+    /// Whether its word counts with itself.
+    pub(super) fn has_a_say_alone(&self) -> bool {
         self.standing() == Standing::Member && self.is_vouched_for()
+    }
+
+    /// Whether nobody else is in its view.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.roster.as_ref().is_some_and(|roster| roster.members().len() == 1)
     }
 
     /// Whether there is a session with a peer.

@@ -55,6 +55,11 @@ crate::parts::mutants::mutants! {
     HearsAnyVoucher = "hears-any-voucher",
     /// A peer introduces itself to every member once, though others may have been there under its name since.
     IntroducesItselfOnce = "introduces-itself-once",
+    /// A peer that nobody has seen for a while goes on as soon as it sees others again, though another may have run
+    /// under its name.
+    GoesOnThoughAstray = "goes-on-though-astray",
+    /// How many records others have written is on no disk but when they begin a life.
+    ForgetsCounts = "forgets-counts",
     /// A peer that is told of a newer disk does not write that down.
     DisownsForNow = "disowns-for-now",
     /// Members have to show up within two round trips of the start of one that came back, though it did not know yet

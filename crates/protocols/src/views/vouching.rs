@@ -84,6 +84,8 @@ pub(super) struct Vouching {
     met: BTreeSet<PeerId>,
     /// and all that were there in this life.
     seen: BTreeSet<PeerId>,
+    /// It lost sight of all who had said so, and nobody has since.
+    astray: bool,
     /// It came back with its disk, and is a member since this time, or may yet be; nobody has vouched for that disk.
     returned_at: Option<LocalTime>,
     /// Whom it has asked to be removed in its name, in this life.
@@ -107,7 +109,7 @@ impl Vouching {
 
     /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
     pub(super) fn part(&mut self, peer: PeerId) {
-        self.met.remove(&peer);
+        self.astray |= self.met.remove(&peer) && self.met.is_empty();
     }
 }
 
@@ -128,16 +130,16 @@ impl Views {
 
     /// Numbers this start, before anybody hears of it.
     pub(super) fn draw_start(&mut self, cx: Cx<'_, '_>) {
+        let mut records = cx.written();
         if self.starts.len() >= STARTS_MAX {
             let least = self.starts.iter().position(|life| !life.vouched).unwrap_or(0);
             let dropped = self.starts.remove(least);
             // What came before it had no more records than it.
-            if let Some(next) = self.starts.get_mut(least) {
-                next.records = dropped.records;
-            }
+            let next = self.starts.get_mut(least).map_or(&mut records, |next| &mut next.records);
+            *next = dropped.records;
         }
         let start = Start(cx.random());
-        self.starts.push(Life { start, records: cx.written(), vouched: false });
+        self.starts.push(Life { start, records, vouched: false });
     }
 
     /// The number of this life.
@@ -148,8 +150,13 @@ impl Views {
     /// Whether somebody has vouched for the disk of this peer, or need not: there is nobody else.
     #[must_use]
     pub fn is_vouched_for(&self) -> bool {
-        let alone = || self.roster.as_ref().is_some_and(|roster| roster.members().len() == 1);
-        self.vouching.returned_at.is_none() || alone()
+        self.vouching.returned_at.is_none() || self.is_alone()
+    }
+
+    /// Whether others may have run under this peer's name while nobody saw it, for all that it has heard since.
+    #[must_use]
+    pub fn is_astray(&self) -> bool {
+        self.vouching.astray && !self.is_alone() && !self.config.breaks(Mutant::GoesOnThoughAstray)
     }
 
     /// This peer is in a new view, and may not have been in the last.
@@ -271,6 +278,7 @@ impl Views {
         if this_one && self.is_in(from) {
             self.vouching.by.insert(from);
             self.vouching.met.insert(from);
+            self.vouching.astray = false;
             if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
                 life.vouched = true;
                 self.save(cx);

@@ -8,6 +8,7 @@ use sigmalock_protocols::agreed::{Message, Mutant};
 use sigmalock_protocols::sigma;
 use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
+use crate::refutations::recovered;
 use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
 
 /// Three members take a fourth in. Two of them learn of that late, and vote for Alice meanwhile, after the
@@ -89,8 +90,9 @@ fn a_tenth_member_that_does_not_wait_for_a_lease_lets_two_in() {
 }
 
 /// Alice has three votes of five, and is cut off; Bob has one. A sixth member hears of too few of them to know which of the
-/// two has won, and abstains. Then come three more, who hear all that the others know, and Bob asks everybody.
-fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>) -> Town {
+/// two has won, and abstains; perhaps it is restarted. Then come three more, who hear all that the others know, and Bob asks
+/// everybody.
+fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>, restarted: bool) -> Town {
     let mut town = Town::breaking(broken, 5);
     let reaches = |packet: &Packet| match packet.from {
         ALICE => packet.to < 3,
@@ -113,6 +115,12 @@ fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>) -> Town {
         town.pass(STEP, |packet| alone(packet) && reaches(packet) && heard(packet));
     }
     town.packets.retain(|packet| !is_votes(packet));
+    if restarted {
+        let disk = town.stop(5);
+        town.start(5, recovered(&disk));
+        town.pass(STEP * 4, |packet| alone(packet) && reaches(packet));
+        assert_eq!(town.standing(5), Standing::Voting);
+    }
     for peer in 6..9 {
         town.start(peer, Birth::First);
         town.pass(Span::from_secs(1), |packet| alone(packet) && reaches(packet));
@@ -125,9 +133,13 @@ fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>) -> Town {
 
 #[test]
 fn a_newcomer_that_is_not_told_who_abstains_lets_two_in() {
-    assert!(!one_that_abstains_is_asked(None).is_inside(BOB));
-    let broken = Some(sigma::Mutant::HushesUpAbstentions);
-    assert!(one_that_abstains_is_asked(broken).is_inside(BOB));
+    for (mutant, restarted) in
+        [(sigma::Mutant::HushesUpAbstentions, false), (sigma::Mutant::ForgetsAbstentions, true)]
+    {
+        assert!(!one_that_abstains_is_asked(None, restarted).is_inside(BOB));
+        let town = one_that_abstains_is_asked(Some(mutant), restarted);
+        assert!(town.is_inside(BOB), "{mutant} is not caught");
+    }
 }
 
 #[test]

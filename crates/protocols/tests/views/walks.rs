@@ -161,6 +161,8 @@ fn every_rule_is_needed() {
         M::HearsAnyVoucher,
         M::VouchesThoughForgetful,
         M::IntroducesItselfOnce,
+        M::GoesOnThoughAstray,
+        M::ForgetsCounts,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,

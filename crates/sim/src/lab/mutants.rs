@@ -52,6 +52,7 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::VotesBetweenTwo
         | Mutant::AnswersThoughItWaits
         | Mutant::HushesUpAbstentions
+        | Mutant::ForgetsAbstentions
         | Mutant::HandsOffOneReader
         | Mutant::LetsPermitsJoinWriters
         | Mutant::LetsReadersJoinPermits
@@ -102,7 +103,8 @@ pub const fn world_for(mutant: Mutant) -> Membership {
             | sigma::Mutant::IgnoresTheUnseen
             | sigma::Mutant::VotesBetweenTwo
             | sigma::Mutant::AnswersThoughItWaits
-            | sigma::Mutant::HushesUpAbstentions,
+            | sigma::Mutant::HushesUpAbstentions
+            | sigma::Mutant::ForgetsAbstentions,
         ) => Membership::Agreed,
         _ => Membership::Fixed,
     }

@@ -1,0 +1,118 @@
+//! Old disks and copies that the others can notice, each with the rule by which they do.
+
+use sigmalock_core::{Span, Standing};
+use sigmalock_protocols::views::{Mutant, STARTS_MAX};
+
+use crate::refutations::{are_apart, are_two_inside, recovered};
+use crate::town::{ALICE, BOB, Packet, Town};
+
+/// A peer is out of everybody's sight, and goes on all the while. Another one runs with a copy of its disk, gives its vote to
+/// Alice, and is gone again. Then the first is back, and Bob waits for its vote already.
+fn the_original_comes_back(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    town.packets.retain(|packet| ![packet.from, packet.to].contains(&2));
+    let original = town.places.remove(&2).unwrap();
+    town.start(2, recovered(&original.disk));
+    town.pass(Span::from_secs(1), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    town.ask(BOB);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
+    drop(town.stop(2));
+    town.packets.retain(|packet| packet.from != 2);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    town.places.insert(2, original);
+    town.meet(&[2], &[0, 1, BOB]);
+    town.pass(Span::from_secs(2), |packet| !are_apart(packet));
+    assert_eq!(town.standing(2), Standing::OldDisk);
+    town
+}
+
+#[test]
+fn who_was_out_of_sight_votes_when_somebody_knows_of_no_other_in_its_place() {
+    assert!(!are_two_inside(&the_original_comes_back(None)));
+    let broken = Mutant::GoesOnThoughAstray;
+    assert!(are_two_inside(&the_original_comes_back(Some(broken))), "{broken} is not caught");
+}
+
+#[test]
+fn who_was_out_of_sight_votes_again_at_once_if_there_was_no_other() {
+    let mut town = Town::of(3, None);
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    town.pass(Span::from_secs(20), |packet| ![packet.from, packet.to].contains(&2));
+    drop(town.stop(1));
+    town.meet(&[2], &[0, ALICE, BOB]);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    assert!(town.is_inside(ALICE));
+}
+
+/// A peer has had more lives than its disk remembers, all of them heard of. Its disk is copied, it votes for Alice, and the
+/// copy is put back and started a few times where nobody hears it: so it comes to have more records than were heard of.
+#[test]
+fn a_disk_of_many_lives_does_not_outrun_what_the_others_remember() {
+    let mut town = Town::of(3, None);
+    for _ in 0..STARTS_MAX + 2 {
+        let disk = town.stop(2);
+        town.start(2, recovered(&disk));
+        town.pass(Span::from_secs(1), |_| true);
+    }
+    town.pass(Span::from_secs(8), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    let (mut disk, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(3), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.packets.retain(|packet| packet.from != 2);
+    town.written.insert(2, written);
+    for _ in 0..20 {
+        town.start(2, recovered(&disk));
+        town.packets.retain(|packet| ![packet.from, packet.to].contains(&2));
+        disk = town.stop(2);
+    }
+    town.start(2, recovered(&disk));
+    town.ask(BOB);
+    town.pass(Span::from_secs(2), |packet| !are_apart(packet));
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+}
+
+/// An old disk is put back while Alice is inside with the vote that it lacks. Of the others only one is there, which heard how
+/// much had been written, lost sight of that peer, and was restarted since.
+fn who_heard_the_count_is_restarted(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    town.pass(Span::from_secs(3), |_| true);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(3), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    let disk = town.stop(1);
+    town.packets.clear();
+    town.written.insert(2, written);
+    town.part(&[0], &[BOB]);
+    for (peer, disk) in [(1, &disk), (2, &backup)] {
+        town.start_alone(peer, recovered(disk));
+    }
+    town.meet(&[1, 2], &[BOB]);
+    town.meet(&[1], &[2]);
+    town.ask(BOB);
+    let cut = |packet: &Packet| {
+        let side = |peer: u64| [0, ALICE].contains(&peer);
+        side(packet.from) != side(packet.to)
+    };
+    town.pass(Span::from_secs(3), |packet| !cut(packet));
+    town
+}
+
+#[test]
+fn how_much_another_had_written_is_remembered_by_who_is_restarted() {
+    let town = who_heard_the_count_is_restarted(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+    let broken = Mutant::ForgetsCounts;
+    let town = who_heard_the_count_is_restarted(Some(broken));
+    assert!(are_two_inside(&town), "{broken} is not caught");
+}
