@@ -112,7 +112,17 @@ fn on_a_machine_of_a_swarm_whose_peer_is_dead_nobody_enters_whoever_asks() {
     let join = ports.join(",");
     let start = |host: &Host, port: &str, socket: &str| {
         let _ = fs::create_dir(host.file("run/sigmalock"));
-        let flags = ["--expect", "3", "--join", &join, "--listen", port, "--ephemeral"];
+        let flags = [
+            "--expect",
+            "3",
+            "--join",
+            &join,
+            "--listen",
+            port,
+            "--ephemeral",
+            "--lease-max",
+            "5s",
+        ];
         let serving = ["--users", "all", "--socket", socket];
         let own_key = key.of(ROOT);
         let words = [&["node", "--swarm-key", &own_key][..], &flags, &serving].concat();

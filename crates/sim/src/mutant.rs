@@ -55,11 +55,16 @@ impl Mutant {
         let agreed = agreed::Mutant::ALL.iter().copied().filter(|mutant| {
             // Told as stories, in the tests of the protocol: they take too many coincidences.
             use agreed::Mutant::{
-                HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites, VotesBeforeItFollows,
+                HearsVotesOfBefore, HurriesTheTenth, SettlesBeforeItWrites,
+                VotesAtOnceWithoutDisks, VotesBeforeItFollows,
             };
             !matches!(
                 mutant,
-                HearsVotesOfBefore | HurriesTheTenth | SettlesBeforeItWrites | VotesBeforeItFollows
+                HearsVotesOfBefore
+                    | HurriesTheTenth
+                    | SettlesBeforeItWrites
+                    | VotesAtOnceWithoutDisks
+                    | VotesBeforeItFollows
             )
         });
         let agreed = agreed.map(Self::Agreed);

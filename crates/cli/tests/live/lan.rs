@@ -111,8 +111,8 @@ async fn peers_of_one_lan_find_each_other_and_who_is_unplugged_grants_nothing() 
     for index in 0..3 {
         let socket = path(&format!("{index}.sock"));
         // The same on all of them.
-        let words = ["node", "--mdns", "--expect", "3", "--ephemeral", "--swarm-key", &key];
-        let mut command = lan.command(index, &words);
+        let words = ["node", "--mdns", "--expect", "3", "--ephemeral", "--lease-max", "5s"];
+        let mut command = lan.command(index, &[&words[..], &["--swarm-key", &key]].concat());
         peers.push(Peer(
             command
                 .args(["--no-trace", "--config", "/dev/null", "--socket", &socket])

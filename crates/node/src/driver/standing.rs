@@ -114,6 +114,11 @@ impl<P: Driven> Driver<P> {
             Standing::Lost => Some(self.why_lost(view)),
             Standing::OldDisk => Some(format!("{OLD_DISK}{}", self.too_few(view))),
             Standing::Unvouched => Some(self.why_unvouched(view)),
+            Standing::Learning { for_at_most } if view.number == 1 => Some(format!(
+                "this swarm is new, and its hosts keep nothing on disk: whoever got a lock from them before they were \
+                 restarted may still be inside, so this peer votes in {}",
+                seconds(duration(for_at_most))
+            )),
             Standing::Learning { for_at_most } => Some(format!(
                 "this peer is finding out which locks are held: it votes when it knows, at the latest in {}",
                 seconds(duration(for_at_most))

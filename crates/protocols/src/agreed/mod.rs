@@ -322,7 +322,7 @@ impl Agreed {
         let forced = last == Change::Forget && since != 0 && !trusting;
         if since != self.since {
             self.since = since;
-            self.begin(cx, number > 1);
+            self.begin(cx, number > 1 || self.may_have_been_another(members.len()));
         } else if forced && !self.config.breaks(Mutant::ForgetsAtOnce) {
             self.begin(cx, true);
         }
@@ -330,6 +330,13 @@ impl Agreed {
         for (from, view, message) in self.others.move_on() {
             self.on_locks(cx, from, view, message);
         }
+    }
+
+    /// Whether the hosts that have made a swarm may have been one a moment ago: those that keep nothing on disk do not
+    /// know. Who makes one alone says that there is none.
+    fn may_have_been_another(&self, founders: usize) -> bool {
+        let blank = founders > 1 && !self.config.locks.durable;
+        blank && !self.config.breaks(Mutant::VotesAtOnceWithoutDisks)
     }
 
     /// This peer is a member since another view, or of a view that nobody was asked about: votes are out

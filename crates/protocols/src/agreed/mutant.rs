@@ -23,4 +23,6 @@ mutants! {
     SettlesBeforeItWrites = "settles-before-it-writes",
     /// A member whose disk was looked at votes before it has taken in that the disk is an old one.
     VotesBeforeItFollows = "votes-before-it-follows",
+    /// Hosts without disks that have made a swarm vote at once, though they may have been another one a moment ago.
+    VotesAtOnceWithoutDisks = "votes-at-once-without-disks",
 }

@@ -1,10 +1,11 @@
 //! Old disks and copies that the others can notice, each with the rule by which they do.
 
-use sigmalock_core::{Span, Standing};
+use sigmalock_core::{Birth, Span, Standing};
+use sigmalock_protocols::agreed;
 use sigmalock_protocols::views::{Mutant, STARTS_MAX};
 
 use crate::refutations::{are_apart, are_two_inside, recovered};
-use crate::town::{ALICE, BOB, Packet, Town};
+use crate::town::{ALICE, BOB, DISKLESS, Packet, Town};
 
 /// A peer is out of everybody's sight, and goes on all the while. Another one runs with a copy of its disk, gives its vote to
 /// Alice, and is gone again. Then the first is back, and Bob waits for its vote already.
@@ -115,4 +116,38 @@ fn how_much_another_had_written_is_remembered_by_who_is_restarted() {
     let broken = Mutant::ForgetsCounts;
     let town = who_heard_the_count_is_restarted(Some(broken));
     assert!(are_two_inside(&town), "{broken} is not caught");
+}
+
+/// Three hosts that keep nothing on disk make a swarm, and Alice gets in. All of them are restarted, and make another one.
+/// Alice has not heard, and Bob asks.
+fn all_are_restarted_without_disks(broken: Option<agreed::Mutant>) -> Town {
+    let mut town = Town::of(0, broken);
+    drop(town.stop(BOB));
+    let [first, second] = DISKLESS;
+    first.into_iter().for_each(|host| town.start(host, Birth::First));
+    town.pass(Span::from_secs(25), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |_| true);
+    assert!(town.is_inside(ALICE));
+    first.into_iter().for_each(|host| drop(town.stop(host)));
+    second.into_iter().chain([BOB]).for_each(|host| town.start(host, Birth::First));
+    town.ask(BOB);
+    town.pass(Span::from_secs(4), |packet| packet.from != ALICE && packet.to != ALICE);
+    assert!(town.is_inside(ALICE));
+    town
+}
+
+#[test]
+fn hosts_without_disks_wait_for_the_promises_of_those_they_may_have_been() {
+    let mut town = all_are_restarted_without_disks(None);
+    let [_, [host, ..]] = DISKLESS;
+    assert!(!are_two_inside(&town));
+    assert!(matches!(town.standing(host), Standing::Learning { .. }));
+    town.pass(Span::from_secs(20), |_| true);
+    assert!(!town.is_inside(ALICE) && town.is_inside(BOB));
+    let broken = agreed::Mutant::VotesAtOnceWithoutDisks;
+    assert!(
+        are_two_inside(&all_are_restarted_without_disks(Some(broken))),
+        "{broken} is not caught"
+    );
 }

@@ -19,6 +19,8 @@ pub(crate) const STEP: Span = Span::from_millis(50);
 /// Two peers that only use the swarm.
 pub(crate) const ALICE: u64 = 100;
 pub(crate) const BOB: u64 = 101;
+/// Three hosts without disks that begin together, and three more from the next hundred on.
+pub(crate) const DISKLESS: [[u64; 3]; 2] = [[200, 201, 202], [300, 301, 302]];
 
 pub(crate) struct Packet {
     pub(crate) from: u64,
@@ -142,10 +144,11 @@ impl Town {
         let beginning = match peer {
             0 => Beginning::Found,
             ALICE | BOB => Beginning::Watch,
+            peer if DISKLESS.as_flattened().contains(&peer) => Beginning::Expect(3),
             _ => Beginning::Join,
         };
         let mut config = Config::new(LEASE_MAX, beginning);
-        config.locks.durable = true;
+        config.locks.durable = !matches!(beginning, Beginning::Expect(_));
         (config.mutant, config.views.mutant) = (self.mutant, self.broken);
         config.locks.mutant = self.sigma;
         self.lives += 1;
