@@ -190,11 +190,11 @@ async fn a_directory_of_another_version_is_refused() {
     let header = Header::from_bytes(&bytes).unwrap();
     let newer = Header { format: header.format + 1, ..header }.to_bytes();
     std::fs::write(&path, newer).unwrap();
-    assert!(refused().contains("format 8, and this peer is to run with 7"), "{}", refused());
+    assert!(refused().contains("format 9, and this peer is to run with 8"), "{}", refused());
     // Whatever its database looks like.
     let database = std::fs::read(folder.0.join(DATABASE)).unwrap();
     std::fs::write(folder.0.join(DATABASE), "of the next version").unwrap();
-    assert!(refused().contains("format 8"), "{}", refused());
+    assert!(refused().contains("format 9"), "{}", refused());
     std::fs::write(folder.0.join(DATABASE), database).unwrap();
     std::fs::write(&path, bytes).unwrap();
     assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
@@ -218,7 +218,7 @@ fn a_directory_of_a_version_without_seals_is_refused() {
     drop(database);
     std::fs::write(folder.0.join(JOURNAL), vec![0; 2 << 20]).unwrap();
     let refused = open_as(&folder.0, &charter(6), true).unwrap_err().to_string();
-    assert!(refused.contains("format 3, and this peer is to run with 7"), "{refused}");
+    assert!(refused.contains("format 3, and this peer is to run with 8"), "{refused}");
 }
 
 /// Up to where a journal has entries.
