@@ -31,6 +31,8 @@ pub(super) struct Client {
     look_from: LocalTime,
     renewal: Alarm,
     finished: VecDeque<Finished>,
+    /// Of the first so many of them no RELEASE is on its way any more.
+    arrived: usize,
     /// Hosts that cannot be reached: what is sent to them does not arrive.
     down: BTreeSet<PeerId>,
 }
@@ -69,6 +71,7 @@ impl Client {
             look_from: LocalTime::NEVER,
             renewal: Alarm::new(),
             finished: VecDeque::new(),
+            arrived: 0,
             down: BTreeSet::new(),
         }
     }
@@ -96,13 +99,12 @@ impl Client {
             },
             LockRequest::Release { held } => {
                 let inside = self.attempts.get(&held).is_some_and(|a| a.guard().is_some());
-                let reply = if inside {
-                    self.finish(cx, held, None);
-                    LockReply::Released
-                } else {
-                    LockReply::Refused(Refusal::UnknownCall)
-                };
-                cx.reply(id, reply);
+                if !inside {
+                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+                }
+                self.finish(cx, held, None);
+                let id = if self.config.breaks(Mutant::AnswersTheHolder) { held } else { id };
+                cx.reply(id, LockReply::Released);
             }
             LockRequest::Renew { held, on } => {
                 let inside = self.attempts.get_mut(&held).filter(|a| a.guard().is_some());
@@ -246,7 +248,8 @@ impl Client {
             self.down.remove(&peer);
         } else {
             // What was on its way to it is lost.
-            self.finished.iter_mut().for_each(|over| over.told.retain(|host| *host != peer));
+            let on_their_way = self.finished.iter_mut().skip(self.arrived);
+            on_their_way.for_each(|over| over.told.retain(|host| *host != peer));
             if self.down.len() < PEERS_MAX {
                 self.down.insert(peer);
             }
@@ -327,8 +330,10 @@ impl Client {
     fn finish(&mut self, cx: Cx<'_, '_>, call: CallId, reply: Option<LockReply>) {
         let Some(attempt) = self.attempts.remove(&call) else { return };
         attempt.release(cx);
+        self.forget_arrived(cx.now());
         if self.finished.len() == FINISHED_MAX {
             self.finished.pop_front();
+            self.arrived = self.arrived.saturating_sub(1);
         }
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
@@ -342,9 +347,20 @@ impl Client {
         }
     }
 
+    /// Where a RELEASE was sent need not be known once it must have arrived.
+    fn forget_arrived(&mut self, now: LocalTime) {
+        while let Some(over) = self.finished.get_mut(self.arrived)
+            && over.release_arrives_by <= now
+        {
+            over.told = Vec::new();
+            self.arrived += 1;
+        }
+    }
+
     /// A vote for a request that is over: its RELEASE is on the way, or was lost.
     fn refuse_vote(&self, cx: Cx<'_, '_>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
-        let finished = self.finished.iter().find(|finished| finished.request == ticket.request);
+        let is_it = |finished: &&Finished| finished.request == ticket.request;
+        let finished = self.finished.iter().rev().find(is_it);
         let on_its_way =
             |over: &Finished| over.release_arrives_by > cx.now() && over.told.contains(&host);
         // What a former life had is left to run out: its user may still be before the deadline.
