@@ -36,9 +36,9 @@ pub trait Protocol: Sized {
     /// What peers say to each other.
     type Message: Message;
     /// What the users of this peer may ask.
-    type Request;
+    type Request: Clone + fmt::Debug;
     /// What they are answered; one call may get several replies over time.
-    type Reply;
+    type Reply: Clone + fmt::Debug;
     /// What timers are for.
     type Timer: Clone + Ord + fmt::Debug;
     /// Where a durable record is kept.
@@ -61,6 +61,7 @@ pub trait Message: Clone + fmt::Debug + fmt::Display {
 }
 
 /// What happens to a protocol.
+#[derive(Debug, Clone)]
 pub enum Input<P: Protocol> {
     /// The peer begins a life.
     Start {
@@ -97,6 +98,7 @@ pub enum Input<P: Protocol> {
 }
 
 /// What a starting peer has of its past.
+#[derive(Debug, Clone)]
 pub enum Birth<P: Protocol> {
     /// Nothing, and nobody can count on a former self: the first life in a new swarm.
     First,
@@ -131,6 +133,7 @@ pub enum Part {
 }
 
 /// What a protocol wants done.
+#[derive(Debug, Clone)]
 pub enum Effect<P: Protocol> {
     /// Keep this under this key, or (with `None`) forget the key; done before anything after it.
     Persist {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{Mode, Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{LockReply, Mode, Name, PeerId, RequestId, Span, Token};
 
 /// True time of the simulated world, in microseconds since its beginning. No peer can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -83,6 +83,15 @@ pub enum What {
         /// Whether the register took it.
         accepted: bool,
     },
+    /// It said something about a lock that it had or waited for, under a call of its own.
+    Answered {
+        /// That call.
+        request: RequestId,
+        /// What it said.
+        word: Word,
+        /// What it was told there and then.
+        replies: Vec<LockReply>,
+    },
     /// A peer stopped; what its life had asked for will not be answered.
     Crashed(PeerId),
     /// A peer began a life.
@@ -93,6 +102,19 @@ pub enum What {
     Woke(PeerId),
     /// All faults are over; from here on the world is kind.
     Healed,
+}
+
+/// What a user says that wants no lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Word {
+    /// It gives one back.
+    Release,
+    /// It no longer waits.
+    Cancel,
+    /// Another one is to be put out.
+    Evict,
+    /// Nothing of that kind: the call was another one.
+    Nothing,
 }
 
 /// How a request ended without the lock.

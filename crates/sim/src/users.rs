@@ -10,7 +10,7 @@ use sigmalock_core::{
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
-use crate::history::{Ending, TrueTime, What};
+use crate::history::{Ending, TrueTime, What, Word};
 use crate::register::FencedRegister;
 use crate::rng::Rng;
 use crate::run::RunConfig;
@@ -92,6 +92,8 @@ pub(crate) struct Users {
     /// Sessions under way, and requests still to be made after the heal.
     busy: usize,
     expected: usize,
+    /// What is said to a user's word, while its peer looks at it.
+    heard: Option<(CallId, Vec<LockReply>)>,
 }
 
 impl Users {
@@ -106,6 +108,7 @@ impl Users {
             rng: Rng::split(config.seed, 0x7573_6572),
             busy: 0,
             expected: 0,
+            heard: None,
         }
     }
 
@@ -210,8 +213,22 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn give_back(&mut self, index: usize, calls: Vec<CallId>) {
         for held in calls {
-            let id = self.peers[index].next_call();
-            self.request(index, id, LockRequest::Release { held });
+            self.say(index, Word::Release, LockRequest::Release { held });
+        }
+    }
+
+    /// A user says something that is answered at once, unless its peer stops before it gets there.
+    fn say(&mut self, index: usize, word: Word, request: LockRequest) {
+        let peer = &mut self.peers[index];
+        let (client, incarnation) = (self.roster.id(index), peer.incarnation);
+        let id = peer.next_call();
+        // What it is told may make another user say something.
+        let before = self.users.heard.replace((id, Vec::new()));
+        self.request(index, id, request);
+        let heard = std::mem::replace(&mut self.users.heard, before);
+        if let Some((call, replies)) = heard.filter(|_| self.peers[index].is_up()) {
+            let request = RequestId { client, incarnation, call };
+            self.record(What::Answered { request, word, replies });
         }
     }
 
@@ -277,8 +294,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let user = &self.users.list[user as usize];
         let index = user.peer as usize;
         if let Some(Session { phase: Phase::Waiting, request, .. }) = user.session {
-            let id = self.peers[index].next_call();
-            self.request(index, id, LockRequest::Cancel { call: request.call });
+            self.say(index, Word::Cancel, LockRequest::Cancel { call: request.call });
         }
     }
 
@@ -287,8 +303,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let index = user.peer as usize;
         if let Some(Session { phase: Phase::Inside(_), name, .. }) = user.session {
             let name = self.users.names[name].clone();
-            let id = self.peers[index].next_call();
-            self.request(index, id, LockRequest::Evict { name });
+            self.say(index, Word::Evict, LockRequest::Evict { name });
         }
     }
 
@@ -301,6 +316,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let (client, incarnation) = (self.roster.id(index), peer.incarnation);
         let request = RequestId { client, incarnation, call };
         let user = whose.map(|(_, user)| *user);
+        if let Some((_, replies)) = self.users.heard.as_mut().filter(|(id, _)| *id == call) {
+            return replies.push(reply);
+        }
         match (reply, user) {
             (LockReply::Granted { token, deadline, slot }, _) => {
                 let until = until(deadline);
@@ -321,12 +339,15 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                 self.end(user, request, Ending::OtherPermits(of));
             }
             (LockReply::Refused(_), Some(user)) => self.end(user, request, Ending::Refused),
-            // What is said to a call that is over goes on record too, for an oracle to object to. The
-            // calls that release and cancel have answers of their own, which nobody waits for.
+            // What is said to a call that is over goes on record too, for an oracle to object to.
             (LockReply::Busy, None) => self.record(What::Ended(request, Ending::Busy)),
             (LockReply::TimedOut, None) => self.record(What::Ended(request, Ending::TimedOut)),
             (LockReply::Cancelled, None) => self.record(What::Ended(request, Ending::Cancelled)),
-            (LockReply::Released | LockReply::Refused(_) | LockReply::Queued { .. }, _) => {}
+            (LockReply::Released, _) => {
+                let (word, replies) = (Word::Nothing, vec![reply]);
+                self.record(What::Answered { request, word, replies });
+            }
+            (LockReply::Refused(_) | LockReply::Queued { .. }, _) => {}
             // A peer that wakes to a user who leaves says so first.
             (LockReply::Lost, None) => {}
         }

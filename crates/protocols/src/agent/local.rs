@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use sigmalock_core::{CallId, LocalTime, Span, Token};
 
 /// Who is inside, who waits, and the request that stands for them in the swarm.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Local {
     /// The request in the swarm that is not granted yet. There is none while somebody is inside, unless
     /// that one was told to leave.
@@ -18,7 +18,7 @@ pub(super) struct Local {
 }
 
 /// A request in the swarm, for the first of those who wait here.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Asked {
     /// The agent's call.
     pub(super) call: CallId,
@@ -43,7 +43,7 @@ pub(super) struct Grant {
 }
 
 /// A user that is inside.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Inside {
     /// The user's call.
     pub(super) call: CallId,
@@ -57,7 +57,7 @@ pub(super) struct Inside {
 }
 
 /// A user that waits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Waiter {
     pub(super) call: CallId,
     pub(super) ttl: Span,

@@ -85,6 +85,7 @@ impl Config {
 }
 
 /// The users of one peer, before the protocol that they use.
+#[derive(Clone)]
 pub struct Agent<P: Protocol> {
     inner: P,
     config: Config,

@@ -18,7 +18,7 @@ use sigmalock_core::{
 use super::{Agent, Cx, Mutant, Timer};
 
 /// A user's wish for a permit, waiting or granted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Permit {
     name: Name,
     of: u16,
@@ -34,7 +34,7 @@ pub(super) struct Permit {
 }
 
 /// A slot that is asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Slot {
     /// The agent's call.
     call: CallId,

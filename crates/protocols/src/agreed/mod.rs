@@ -70,6 +70,7 @@ use crate::sigma::{self, Sigma};
 use crate::views::{self, Change, Standing, Views};
 
 /// One peer's share of both.
+#[derive(Clone)]
 pub struct Agreed {
     me: PeerId,
     config: Config,

@@ -27,7 +27,7 @@ struct Whereabout {
 }
 
 /// What is known of all of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Whereabouts {
     peers: BTreeMap<PeerId, Whereabout>,
     early: Vec<(PeerId, u64, sigma::Message)>,

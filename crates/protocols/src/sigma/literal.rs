@@ -136,7 +136,9 @@ impl Protocol for Literal {
         match input {
             Input::Request { id, request } => self.on_call(cx, id, request),
             Input::Receive { from, message } => self.on_message(cx, from, message),
-            Input::Fire(LiteralTimer::Patience(name)) => self.leave(cx, &name, LockReply::TimedOut),
+            Input::Fire(LiteralTimer::Patience(name)) => {
+                self.give_up(cx, &name, LockReply::TimedOut);
+            }
             Input::Fire(LiteralTimer::Renew(name)) => self.on_renew_due(cx, &name),
             Input::Fire(LiteralTimer::Lapse(name)) => self.on_lapse(cx, &name),
             Input::Fire(LiteralTimer::Retry(replica)) => self.on_retry(cx, replica),
@@ -156,10 +158,10 @@ impl Literal {
     }
 
     fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
-        let (call, inside, reply) = match request {
+        let (call, inside, answered, reply) = match request {
             LockRequest::Acquire(wish) => return self.request(cx, id, wish),
-            LockRequest::Release { held } => (held, true, LockReply::Released),
-            LockRequest::Cancel { call } => (call, false, LockReply::Cancelled),
+            LockRequest::Release { held } => (held, true, id, LockReply::Released),
+            LockRequest::Cancel { call } => (call, false, call, LockReply::Cancelled),
             LockRequest::Renew { .. }
             | LockRequest::Evict { .. }
             | LockRequest::Forget { .. }
@@ -169,7 +171,10 @@ impl Literal {
         };
         let mine = |(_, w): &(&Name, &Wish)| w.call == call && w.deadline.is_some() == inside;
         match self.wishes.iter().find(mine).map(|(name, _)| name.clone()) {
-            Some(name) => self.leave(cx, &name, reply),
+            Some(name) => {
+                self.leave(cx, &name);
+                cx.reply(answered, reply);
+            }
             None => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
         }
     }
@@ -236,7 +241,7 @@ impl Literal {
         if somebody_wins && leader == Some(me) {
             self.enter(cx, &replica.name);
         } else if wish.tries_once && (somebody_wins || nobody_wins) {
-            self.leave(cx, &replica.name, LockReply::Busy);
+            self.give_up(cx, &replica.name, LockReply::Busy);
         } else if nobody_wins {
             for (index, resp) in (0..).zip(&mut wish.resp) {
                 if resp.is_some_and(|resp| resp.owner == me) {
@@ -265,18 +270,24 @@ impl Literal {
     }
 
     /// Release.
-    fn leave(&mut self, cx: &mut Cx<'_>, name: &Name, reply: LockReply) {
+    fn leave(&mut self, cx: &mut Cx<'_>, name: &Name) -> Option<CallId> {
         self.send_all(cx, name, LiteralBody::Release);
-        self.end(cx, name, reply);
+        self.end(cx, name)
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, name: &Name, reply: LockReply) {
-        if let Some(wish) = self.wishes.remove(name) {
-            cx.cancel_timer(LiteralTimer::Patience(name.clone()));
-            cx.cancel_timer(LiteralTimer::Renew(name.clone()));
-            cx.cancel_timer(LiteralTimer::Lapse(name.clone()));
-            cx.reply(wish.call, reply);
+    /// Whoever wanted the lock no longer does, and is told why.
+    fn give_up(&mut self, cx: &mut Cx<'_>, name: &Name, reply: LockReply) {
+        if let Some(call) = self.leave(cx, name) {
+            cx.reply(call, reply);
         }
+    }
+
+    fn end(&mut self, cx: &mut Cx<'_>, name: &Name) -> Option<CallId> {
+        let wish = self.wishes.remove(name)?;
+        cx.cancel_timer(LiteralTimer::Patience(name.clone()));
+        cx.cancel_timer(LiteralTimer::Renew(name.clone()));
+        cx.cancel_timer(LiteralTimer::Lapse(name.clone()));
+        Some(wish.call)
     }
 
     fn on_retry(&mut self, cx: &mut Cx<'_>, replica: ReplicaId) {
@@ -316,7 +327,9 @@ impl Literal {
     }
 
     fn on_lapse(&mut self, cx: &mut Cx<'_>, name: &Name) {
-        self.end(cx, name, LockReply::Lost);
+        if let Some(call) = self.end(cx, name) {
+            cx.reply(call, LockReply::Lost);
+        }
     }
 
     fn send_all(&self, cx: &mut Cx<'_>, name: &Name, body: LiteralBody) {

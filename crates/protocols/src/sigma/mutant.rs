@@ -115,4 +115,6 @@ mutants! {
     ForgetsAbstentions = "forgets-abstentions",
     /// A host hands a replica off and says of one reader only that it has its vote.
     HandsOffOneReader = "hands-off-one-reader",
+    /// A client that is told that a lock is given back is told so under the call that got it.
+    AnswersTheHolder = "answers-the-holder",
 }

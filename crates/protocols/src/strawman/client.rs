@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Patience, PeerId, Refusal, ReplicaId,
-    RequestId, Span,
+    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId, Refusal,
+    ReplicaId, RequestId, Span,
 };
 
 use super::{
@@ -26,6 +26,7 @@ impl Strawman {
             ttl: wish.ttl,
             tries_once: wish.patience == Patience::Try,
             attempt: 0,
+            renewed: true,
             phase: Phase::BackingOff,
             ballots: alloc::vec![Ballot::UNASKED; self.config.quorum.n()],
         };
@@ -85,7 +86,9 @@ impl Strawman {
             }
             Phase::Inside { .. } => {
                 let next = cx.now() + claim.ttl / 3;
-                self.ask_all(cx, call);
+                if claim.renewed {
+                    self.ask_all(cx, call);
+                }
                 cx.set_timer(Timer::Step(call), next);
             }
         }
@@ -194,7 +197,8 @@ impl Strawman {
                 if cx.now() < deadline =>
             {
                 self.give_back(cx, held);
-                self.end(cx, held, LockReply::Released);
+                self.forget(cx, held);
+                cx.reply(id, LockReply::Released);
             }
             Some(Phase::Inside { .. }) => {
                 self.lose_lock(cx, held);
@@ -211,6 +215,27 @@ impl Strawman {
         } else {
             cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
         }
+    }
+
+    /// The right of whoever is inside is not renewed any more, or is again.
+    pub(super) fn on_renew(&mut self, cx: &mut Cx<'_>, id: CallId, held: CallId, on: bool) {
+        let inside = |claim: &&mut Claim| matches!(claim.phase, Phase::Inside { .. });
+        let Some(claim) = self.claims.get_mut(&held).filter(inside) else {
+            return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+        };
+        claim.renewed = on;
+        cx.reply(id, LockReply::Released);
+    }
+
+    /// Whoever is inside must leave, and may need a moment for that.
+    pub(super) fn on_evict(&mut self, cx: &mut Cx<'_>, id: CallId, name: &Name) {
+        let inside = |claim: &Claim| matches!(claim.phase, Phase::Inside { .. });
+        let theirs = |(_, claim): &(&CallId, &Claim)| claim.name == *name && inside(claim);
+        let Some(call) = self.claims.iter().find(theirs).map(|(call, _)| *call) else {
+            return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
+        };
+        cx.reply(id, LockReply::Released);
+        self.lose_lock(cx, call);
     }
 
     pub(super) fn on_patience(&mut self, cx: &mut Cx<'_>, call: CallId) {

@@ -128,6 +128,8 @@ struct Claim {
     ttl: Span,
     tries_once: bool,
     attempt: u32,
+    /// Whether its user answers: if not, its right is not renewed.
+    renewed: bool,
     phase: Phase,
     /// One per replica.
     ballots: Vec<Ballot>,
@@ -311,10 +313,9 @@ impl Strawman {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_leave(cx, id, held),
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
-            LockRequest::Renew { .. }
-            | LockRequest::Evict { .. }
-            | LockRequest::Forget { .. }
-            | LockRequest::Disown => {
+            LockRequest::Renew { held, on } => self.on_renew(cx, id, held, on),
+            LockRequest::Evict { name } => self.on_evict(cx, id, &name),
+            LockRequest::Forget { .. } | LockRequest::Disown => {
                 cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
         }

@@ -79,7 +79,7 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         Mutant::NeverEndsLeases | Mutant::StandsInTheWay | Mutant::WaitsForTheUnreachable => {
             "stall"
         }
-        Mutant::EndsInSilence => "answered",
+        Mutant::EndsInSilence | Mutant::AnswersTheHolder => "answered",
         Mutant::IgnoresDeadline => "notice",
     }
 }

@@ -5,6 +5,9 @@
 //! A holder whose right ends is told by its deadline, unless it sleeps; after the heal nobody does. Who
 //! waits for a time is answered by the end of it, unless it sleeps.
 //!
+//! Who gives a lock back, or has somebody put out, is answered once, there and then: that it is so, or that there is no
+//! such call. Who no longer wants to wait is answered only if it did not wait.
+//!
 //! Who still waits at the end of a run is explained if the lock went round: somebody is inside, or it
 //! passed from hand to hand a short while ago. Who is still inside at the end is explained unless its
 //! deadline is long past and nobody told it. If the run was never healed, anybody may have been cut off
@@ -12,11 +15,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sigmalock_core::{Name, PeerId, RequestId};
+use sigmalock_core::{LockReply, Name, PeerId, Refusal, RequestId};
 
 use super::board::{Board, request_of};
 use super::{Oracle, Setting, Violation};
-use crate::history::{Ledger, Record, TrueTime, What};
+use crate::history::{Ledger, Record, TrueTime, What, Word};
 
 /// See the module.
 #[derive(Debug)]
@@ -98,8 +101,26 @@ impl Answered {
             What::Extended { .. } => (!inside).then_some("was extended, but was not inside"),
             What::Lost(_) => (!inside).then_some("lost a lock that it did not have"),
             What::Released(_) => (!inside).then_some("gave back a lock that it did not have"),
+            What::Answered { word, replies, .. } => objection_to_answers(*word, replies),
             _ => None,
         }
+    }
+}
+
+/// What is wrong with the answers to a word, if anything.
+fn objection_to_answers(word: Word, replies: &[LockReply]) -> Option<&'static str> {
+    const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
+    match (word, replies) {
+        (Word::Release | Word::Evict, [LockReply::Released | UNKNOWN]) => None,
+        (Word::Cancel, [] | [UNKNOWN]) => None,
+        (Word::Release, _) => {
+            Some("gave a lock back, and was not told once that it is so, or why not")
+        }
+        (Word::Evict, _) => {
+            Some("had somebody put out, and was not told once that it is so, or why not")
+        }
+        (Word::Cancel, _) => Some("no longer wanted to wait, and was answered under another call"),
+        (Word::Nothing, _) => Some("was told that something is done that it did not ask for"),
     }
 }
 
@@ -218,6 +239,22 @@ mod tests {
         let tale = [(0, asked(1)), (0, granted(1, 1_000))];
         let sentence = "p1/1 was due out of /a 19s ago and nobody told it";
         assert_eq!(sentences(&tale, 20_000), [sentence]);
+    }
+
+    #[test]
+    fn who_says_something_is_answered_once_under_that_call() {
+        const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
+        let is_fine = |word, replies: &[LockReply]| {
+            let what = What::Answered { request: request(1), word, replies: replies.to_vec() };
+            sentences(&[(0, what)], 9).is_empty()
+        };
+        for word in [Word::Release, Word::Evict] {
+            assert!(is_fine(word, &[LockReply::Released]) && is_fine(word, &[UNKNOWN]));
+            assert!(!is_fine(word, &[]) && !is_fine(word, &[LockReply::Released; 2]));
+        }
+        assert!(is_fine(Word::Cancel, &[]) && is_fine(Word::Cancel, &[UNKNOWN]));
+        assert!(!is_fine(Word::Cancel, &[LockReply::Released]));
+        assert!(!is_fine(Word::Nothing, &[LockReply::Released]));
     }
 
     #[test]

@@ -140,6 +140,7 @@ impl Board {
             }
             What::Left(_)
             | What::Wrote { .. }
+            | What::Answered { .. }
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
@@ -186,6 +187,7 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Released(request)
         | What::Left(request)
         | What::Ended(request, _)
+        | What::Answered { request, .. }
         | What::Wrote { request, .. } => Some(*request),
         What::Crashed(_)
         | What::Started(_)

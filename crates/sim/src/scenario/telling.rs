@@ -111,6 +111,7 @@ impl Words {
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
+            | What::Answered { .. }
             | What::Healed => return None,
         })
     }
