@@ -108,7 +108,7 @@ pub(crate) async fn stand_before_a_guardian() -> io::Result<End> {
     loop {
         match guardian.look()? {
             State::Ended(_) if guardian.was_killed() => {
-                guardian.kill().await?;
+                guardian.kill().await;
                 return Ok(End::Killed);
             }
             State::Ended(code) => return Ok(End::Ended(code)),
