@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use common::machine::{Machine, id, lives};
+use common::machine::{Machine, id, lives, wait_until};
 use common::work::{Foreign, guardian, next_enters_after, spawn, ways};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -69,4 +70,21 @@ fn work_of_another_user_keeps_the_lock_until_it_has_ended() {
         assert_eq!(foreign.code(&["run", "/x", "--wait", "20s", "--", "true"]), Some(0));
         assert!(!lives(work), "it was waited for");
     }
+}
+
+/// `run` cannot end it, and ends itself; it gives nothing back.
+#[test]
+fn a_lock_that_is_broken_over_work_of_another_user_lasts_until_its_lease_ends() {
+    let Some(foreign) = Foreign::new() else { return };
+    let (mut run, work) = foreign.spawn("6s", 12);
+    let broken = Instant::now();
+    assert_eq!(foreign.code(&["break", "/x", "--yes"]), Some(0));
+    assert_eq!(run.wait().expect("it ends").code(), Some(76));
+    assert!(broken.elapsed() < Duration::from_secs(3), "{:?}", broken.elapsed());
+    assert_eq!(foreign.code(&["run", "/x", "--wait", "20s", "--", "true"]), Some(0));
+    // It was renewed a third of its ttl ago, or less.
+    let lasted = Duration::from_millis(3_500)..Duration::from_secs(7);
+    assert!(lasted.contains(&broken.elapsed()), "{:?}", broken.elapsed());
+    assert!(lives(work), "the fence catches it");
+    wait_until("it ends", || !lives(work));
 }

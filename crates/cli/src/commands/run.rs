@@ -1,6 +1,7 @@
 //! `run`: a command that runs while a lock is held, and not a moment longer.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use rustix::process::Signal;
 use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
-use crate::process::front::{self, Front};
+use crate::process::front::{self, Front, Post};
 use crate::process::group;
 use crate::process::signals::{ENDING, Signals, exit_code};
-use crate::process::supervise::{End, Manner, SIGNALS, Supervisor};
+use crate::process::supervise::{End, Manner, Right, SIGNALS, Supervisor};
 use crate::process::terminal;
 use crate::process::tree::{Process, Tree};
 use crate::reach::Peer;
@@ -139,18 +140,26 @@ impl Run {
     async fn run_under(
         &self, front: Front, held: Held, mut signals: Signals,
     ) -> anyhow::Result<Verdict> {
-        let has_terminal = front.has_terminal();
-        let mut command: Command = group::command(&self.command, has_terminal)?;
-        command.env("SIGMALOCK_NAME", self.names.joined());
-        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
-        command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
-        if !held.slots().is_empty() {
-            command.env("SIGMALOCK_SLOT", joined(&held.slots()));
+        // This process may have slept since.
+        if held.remaining().is_zero() {
+            held.release().await;
+            return Err(self.lost("before the command began").into());
         }
-        let tree = Tree::spawn(&mut command)?;
+        let has_terminal = front.has_terminal();
+        let tree = match self.command(&held, has_terminal).and_then(|mut it| Tree::spawn(&mut it)) {
+            Ok(tree) => tree,
+            Err(error) => {
+                held.release().await;
+                return Err(error.into());
+            }
+        };
+        let post = Post;
         let manner = Manner { grace: self.kill_grace, linger: self.linger };
         let mut supervisor = Supervisor::new(tree, front, has_terminal, held, manner);
-        match supervisor.watch(&mut signals).await? {
+        let end = supervisor.watch(&mut signals).await;
+        let end = end.inspect_err(|error| complain(format_args!("sigmalock: {error}")))?;
+        post.leave();
+        match end {
             End::Ended(code, left) => {
                 if !supervisor.into_right().release().await {
                     return Err(self.lost("while the command ran").into());
@@ -173,6 +182,7 @@ impl Run {
                 supervisor.into_right().release().await;
                 Err(self.lost("and the command was ended").into())
             }
+            // Nothing is given back: they are inside, until the lease ends and longer.
             End::PutOut(left) => {
                 let what = format!(
                     "and what belongs to other users could not be ended: {}",
@@ -181,6 +191,18 @@ impl Run {
                 Err(self.lost(&what).into())
             }
         }
+    }
+
+    /// What is run, and what it is told.
+    fn command(&self, held: &Held, has_terminal: bool) -> io::Result<Command> {
+        let mut command = group::command(&self.command, has_terminal)?;
+        command.env("SIGMALOCK_NAME", self.names.joined());
+        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
+        if !held.slots().is_empty() {
+            command.env("SIGMALOCK_SLOT", joined(&held.slots()));
+        }
+        Ok(command)
     }
 
     fn lost(&self, what: &str) -> Failure {

@@ -133,3 +133,31 @@ fn command() -> io::Result<Command> {
     command.args(words).process_group(0);
     Ok(command)
 }
+
+/// While a guardian has this, it ends by being killed, whatever goes wrong: so its front ends what it leaves behind.
+#[derive(Debug)]
+pub(crate) struct Post;
+
+impl Post {
+    /// Nobody is left, or what is left is known.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+}
+
+/// This command line, for a guardian of this process.
+fn command() -> io::Result<Command> {
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let guards = [FLAG.into(), getpid().as_raw_pid().to_string().into()];
+    words.splice(1..1, guards);
+    let mut command = Command::new(std::env::current_exe()?);
+    // A signal for the front's group is not meant for it.
+    command.args(words).process_group(0);
+    Ok(command)
+}
