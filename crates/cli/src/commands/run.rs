@@ -12,10 +12,10 @@ use rustix::process::Signal;
 use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
-use crate::process::front::{self, Front, Post};
+use crate::process::front::{self, Front, ORDERS, Post, STOP};
 use crate::process::group;
 use crate::process::signals::{ENDING, Signals, exit_code};
-use crate::process::supervise::{End, Manner, Right, SIGNALS, Supervisor};
+use crate::process::supervise::{End, Manner, Right, Supervisor};
 use crate::process::terminal;
 use crate::process::tree::{Process, Tree};
 use crate::reach::Peer;
@@ -111,7 +111,7 @@ impl Run {
     }
 
     async fn guard(&self, front: i32) -> anyhow::Result<Verdict> {
-        let mut signals = Signals::new(&SIGNALS)?;
+        let mut signals = Signals::new(&ORDERS)?;
         let Some(front) = Front::of(front)? else {
             return Ok(Verdict::Like(exit_code(Signal::KILL)));
         };
@@ -216,7 +216,7 @@ async fn wait_no_longer(front: &Front, signals: &mut Signals) -> Signal {
         tokio::select! {
             () = front.gone() => return Signal::KILL,
             signal = signals.next() => match signal {
-                Signal::TSTP => front.stop(),
+                STOP => front.stop(),
                 signal if ENDING.contains(&signal) => return signal,
                 _ => {}
             }

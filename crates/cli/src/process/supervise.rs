@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use sigmalock_node::clock;
 use tokio::time::sleep;
 
-use super::front::Front;
+use super::front::{Front, GO_ON, STOP};
 use super::group::State;
 use super::signals::Signals;
 use super::tree::{Process, Tree};
@@ -36,19 +36,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often to see whether a group that was asked to end has ended.
 const ENDED_EVERY: Duration = Duration::from_millis(5);
-
-/// What is passed on to the command; and those that tell how it is.
-pub(crate) const SIGNALS: [Signal; 9] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-    Signal::CONT,
-    Signal::CHILD,
-];
 
 /// How a supervised command came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +117,8 @@ impl<R: Right> Supervisor<R> {
                 () = self.front.gone() => return Ok(self.end_orphan().await),
                 signal = signals.next() => match signal {
                     Signal::CHILD => {}
-                    Signal::CONT => self.go_on(),
+                    STOP => self.tree.signal(Signal::TSTP),
+                    GO_ON => self.go_on(),
                     signal => self.tree.signal(signal),
                 },
                 () = sleep(spare.min(LOOK_EVERY)) => {}
