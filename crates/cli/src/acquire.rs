@@ -26,8 +26,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to hold and to wait.
 #[derive(Debug, Args)]
 pub(crate) struct Wish {
-    /// How long a holder that vanishes with its machine keeps others out [default: 10s, or the swarm's
-    /// longest lease if that is less]
+    /// How long a holder that vanishes with its machine, or does not run, keeps others out [default: 10s, or the
+    /// swarm's longest lease if that is less]
     #[arg(long, value_name = "D", env = "SIGMALOCK_TTL")]
     #[arg(hide_env_values = true, value_parser = args::duration)]
     pub(crate) ttl: Option<Duration>,
