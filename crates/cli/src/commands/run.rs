@@ -31,7 +31,8 @@ use crate::reach::Peer;
 /// If the lock is lost, the command and all it started, however it was started, get SIGTERM and then SIGKILL,
 /// before anybody else can be let in. If `run` itself is killed, so are they, and the lock is kept until they are
 /// gone; also those that belong to other users, which can only be waited for. What is left when the command has
-/// ended by itself is told.
+/// ended by itself is told. Work that another daemon starts when the command asks it to (systemd-run, at, docker) is not
+/// looked after: have the command wait for it.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
 /// peer is running, and this machine is of no swarm, your private one is started in the background.
