@@ -1,6 +1,7 @@
 //! Getting locks: what `run` and `lock` have in common.
 
 use std::convert::Infallible;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
 
 use clap::Args;
@@ -25,8 +26,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long to hold and to wait.
 #[derive(Debug, Args)]
 pub(crate) struct Wish {
-    /// How long a holder that vanishes with its machine keeps others out [default: 10s, or the swarm's
-    /// longest lease if that is less]
+    /// How long a holder that vanishes with its machine, or does not run, keeps others out [default: 10s, or the
+    /// swarm's longest lease if that is less]
     #[arg(long, value_name = "D", env = "SIGMALOCK_TTL")]
     #[arg(hide_env_values = true, value_parser = args::duration)]
     pub(crate) ttl: Option<Duration>,
@@ -44,9 +45,10 @@ pub(crate) struct Wish {
     permits: Option<u16>,
 }
 
-/// Locks that are held together.
+/// Locks that are held together. They are given back by [`Held::release`], and not by being dropped: whatever goes wrong,
+/// somebody may be inside.
 #[derive(Debug)]
-pub(crate) struct Held(Guards);
+pub(crate) struct Held(ManuallyDrop<Guards>);
 
 impl Wish {
     /// Takes all of the names, or none.
@@ -78,7 +80,7 @@ impl Wish {
             }
         };
         match guards {
-            Ok(guards) => Ok(Held(guards)),
+            Ok(guards) => Ok(Held(ManuallyDrop::new(guards))),
             Err(LocksError { name, error }) => {
                 let permits = self.permits.unwrap_or(0);
                 let (why_not, holder) = tokio::join!(why_not(client), holder::of(client, &name));
@@ -151,7 +153,7 @@ impl Held {
 
     /// Gives all of them back. False if one of them was lost before.
     pub(crate) async fn release(self) -> bool {
-        self.0.release().await.is_ok()
+        ManuallyDrop::into_inner(self.0).release().await.is_ok()
     }
 }
 

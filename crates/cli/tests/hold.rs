@@ -1,76 +1,20 @@
-//! `run` keeps hold of what it started: whatever is killed or stopped, and however a command hides its work, nobody else is
+//! `run` keeps hold of what it started: whatever is killed, and however a command hides its work, nobody else is
 //! let in before it has ended.
 
 mod common;
 
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::machine::{Machine, id, lives, pid_in, wait_until};
-use rustix::process::{Pid, Signal, getuid, kill_process};
-
-/// Ways to start work that a killer does not find easily. Each writes its number to `$PID`, and then does nothing for a
-/// minute, whatever it is told by SIGTERM.
-const WAYS: [(&str, &str); 6] = [
-    ("a child", "sh -c 'trap \"\" TERM; echo $$ > $PID; sleep 60 & wait; wait' & wait"),
-    (
-        "its own session",
-        "setsid sh -c 'trap \"\" TERM; echo $$ > $PID; sleep 60 & wait; wait' & wait",
-    ),
-    (
-        "forked twice",
-        "( setsid sh -c 'trap \"\" TERM; echo $$ > $PID; sleep 60 & wait; wait' & ) ; sleep 60",
-    ),
-    (
-        "closed descriptors",
-        "exec python3 -c \"
-import os, subprocess
-p = subprocess.Popen(['sleep', '60'], close_fds=True, start_new_session=True)
-open(os.environ['PID'], 'w').write(str(p.pid))
-p.wait()\"",
-    ),
-    ("stopped", "sh -c 'echo $$ > $PID; kill -STOP $$; sleep 60' & wait"),
-    (
-        "without its first thread",
-        "exec python3 -c \"
-import ctypes, os, threading, time
-threading.Thread(target=time.sleep, args=(60,)).start()
-open(os.environ['PID'], 'w').write(str(os.getpid()))
-ctypes.CDLL(None).pthread_exit(None)\"",
-    ),
-];
-
-/// `run /x` of a script that writes to `$PID`; and the process that did.
-fn spawn(machine: &Machine, flags: &[&str], script: &str) -> (Child, Pid) {
-    let file = machine.file("pid");
-    let _ = fs::remove_file(&file);
-    let words = [&["run", "/x"], flags, &["--", "sh", "-c", script]].concat();
-    let mut run = machine.command(&words);
-    let run = run.env("PID", &file).stdout(Stdio::null()).stderr(Stdio::null());
-    let run = run.spawn().expect("it starts");
-    (run, pid_in(&file))
-}
-
-/// The guardian of a `run`.
-fn guardian(run: &Child) -> Pid {
-    let children = format!("/proc/{0}/task/{0}/children", run.id());
-    let children = fs::read_to_string(children).expect("it has a child");
-    Pid::from_raw(children.trim().parse().expect("one")).expect("a process")
-}
-
-/// Whoever wants in next gets in, and then nobody of that work is left.
-fn next_enters_after(machine: &Machine, work: Pid, what: &str) {
-    let script = format!("grep -qs '^State:.[^Z]' /proc/{}/task/*/status", work.as_raw_pid());
-    let next = machine.run(&["run", "/x", "--wait", "20s", "--", "sh", "-c", &script]);
-    assert!(matches!(next.code, Some(1 | 2)), "{what}: {:?}: {}", next.code, next.stderr);
-    assert!(!lives(work), "{what}");
-}
+use common::machine::{Machine, id, lives, wait_until};
+use common::work::{guardian, next_enters_after, spawn, ways};
+use rustix::process::{Signal, kill_process};
 
 #[test]
 fn a_killed_run_leaves_nothing_behind_however_it_hides() {
     let machine = Machine::new();
-    for (what, script) in WAYS {
+    for (what, script) in ways() {
         let (mut run, work) = spawn(&machine, &["--kill-grace", "300ms"], script);
         kill_process(id(&run), Signal::KILL).expect("it lives");
         run.wait().expect("it ends");
@@ -81,7 +25,7 @@ fn a_killed_run_leaves_nothing_behind_however_it_hides() {
 #[test]
 fn when_the_guardian_is_killed_the_front_ends_everything() {
     let machine = Machine::new();
-    for (what, script) in WAYS {
+    for (what, script) in ways() {
         let (mut run, work) = spawn(&machine, &["--ttl", "3s"], script);
         kill_process(guardian(&run), Signal::KILL).expect("it lives");
         assert_eq!(run.wait().expect("it ends").code(), Some(76), "{what}");
@@ -93,7 +37,7 @@ fn when_the_guardian_is_killed_the_front_ends_everything() {
 #[test]
 fn a_broken_lock_ends_everything_however_it_hides() {
     let machine = Machine::new();
-    for (what, script) in WAYS {
+    for (what, script) in ways() {
         let (mut run, work) = spawn(&machine, &["--kill-grace", "300ms"], script);
         assert_eq!(machine.run(&["break", "/x", "--yes"]).code, Some(0));
         next_enters_after(&machine, work, what);
@@ -134,52 +78,6 @@ fn work_that_is_never_the_same_process_for_long_is_ended_as_well() {
         run.wait().expect("it ends");
         fs::remove_file(&file).expect("it was there");
     }
-}
-
-#[test]
-fn a_stopped_run_changes_nothing() {
-    let machine = Machine::new();
-    let flags = ["--ttl", "3s", "--kill-grace", "300ms"];
-    let (mut run, work) = spawn(&machine, &flags, WAYS[1].1);
-    kill_process(id(&run), Signal::STOP).expect("it lives");
-    std::thread::sleep(Duration::from_secs(4));
-    assert!(lives(work), "it holds the lock, and goes on");
-    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
-    // Its guardian is not stopped for long.
-    kill_process(id(&run), Signal::CONT).expect("it lives");
-    kill_process(guardian(&run), Signal::STOP).expect("it lives");
-    std::thread::sleep(Duration::from_secs(4));
-    assert!(lives(work), "it holds the lock, and goes on");
-    kill_process(id(&run), Signal::STOP).expect("it lives");
-    // The deadline counts all the same.
-    kill_process(machine.peer().expect("a peer"), Signal::KILL).expect("it lives");
-    let begin = Instant::now();
-    wait_until("the work is gone", || !lives(work));
-    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
-    kill_process(id(&run), Signal::CONT).expect("it lives");
-    assert_eq!(run.wait().expect("it ends").code(), Some(76));
-}
-
-#[test]
-fn a_program_that_does_not_run_for_its_ttl_loses_its_lock_and_not_before() {
-    let machine = Machine::new();
-    let mut lock = machine.command(&["lock", "/x", "--ttl", "3s"]);
-    let mut lock = lock.stdin(Stdio::piped()).spawn().expect("it starts");
-    wait_until("it is held", || machine.run(&["locks", "/x"]).stdout.contains("/x"));
-    for _ in 0..2 {
-        kill_process(id(&lock), Signal::STOP).expect("it lives");
-        std::thread::sleep(Duration::from_millis(1_500));
-        kill_process(id(&lock), Signal::CONT).expect("it lives");
-        std::thread::sleep(Duration::from_millis(3_500));
-        assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
-    }
-    kill_process(id(&lock), Signal::STOP).expect("it lives");
-    let begin = Instant::now();
-    assert_eq!(machine.run(&["run", "/x", "--wait", "20s", "--", "true"]).code, Some(0));
-    let waited = begin.elapsed();
-    assert!((Duration::from_secs(2)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
-    kill_process(id(&lock), Signal::CONT).expect("it lives");
-    assert_eq!(lock.wait().expect("it ends").code(), Some(76), "it hears that it lost it");
 }
 
 #[test]
@@ -229,56 +127,6 @@ fn what_a_command_leaves_behind_is_told_or_waited_for() {
         machine.run(&["run", "/x", "--linger", "--", "sh", "-c", &format!("{script} exit 5")]);
     assert_eq!((waited.code, waited.stderr.as_str()), (Some(5), ""));
     assert!(begin.elapsed() >= Duration::from_secs(3), "{:?}", begin.elapsed());
-}
-
-/// What belongs to another user cannot be killed by a user, and is waited for. Only root can arrange that.
-#[test]
-fn work_of_another_user_keeps_the_lock_until_it_has_ended() {
-    if !getuid().is_root() {
-        eprintln!("skipped: only root can be two users");
-        return;
-    }
-    // Everything that the ordinary user needs is in a place that it can reach; a helper with the s bit is the other user.
-    let machine = Machine::new();
-    let nobody =
-        Some((rustix::process::Uid::from_raw(65534), rustix::process::Gid::from_raw(65534)));
-    let helper = machine.file("helper");
-    fs::copy("/usr/bin/python3", &helper).expect("a copy");
-    for (path, mode) in [(machine.path().to_owned(), 0o755), (helper.clone(), 0o4755)] {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
-    }
-    for path in [machine.path().to_owned(), machine.file("run")] {
-        let (user, group) = nobody.unzip();
-        rustix::fs::chown(&path, user, group).expect("it is ours");
-    }
-    let file = machine.file("pid");
-    // It tells its number when it has become the other user; until then it may be killed.
-    let sleep = format!(
-        "import os; os.setuid(0); print(os.getpid(), file=open(\"{}\", \"w\"), flush=True); \
-         os.execv(\"/bin/sleep\", [\"sleep\", \"4\"])",
-        file.display()
-    );
-    let script = format!("{} -ISc '{sleep}' & wait", helper.display());
-    let as_nobody = |words: &[&str]| {
-        use std::os::unix::process::CommandExt as _;
-        let mut command = machine.command(words);
-        command.uid(65534).gid(65534).env("SIGMALOCK_BIN", env!("CARGO_BIN_EXE_sigmalock"));
-        command
-    };
-    let flags = ["run", "/x", "--ttl", "2s", "--", "sh", "-c", &script];
-    let mut run = as_nobody(&flags).spawn().expect("it starts");
-    let work = pid_in(&file);
-    assert!(lives(work));
-    kill_process(id(&run), Signal::KILL).expect("it lives");
-    run.wait().expect("it ends");
-    let tried =
-        as_nobody(&["run", "/x", "--wait", "500ms", "--", "true"]).output().expect("it ends");
-    assert_eq!(tried.status.code(), Some(75), "{tried:?}");
-    assert!(lives(work));
-    let next = as_nobody(&["run", "/x", "--wait", "20s", "--", "true"]).output().expect("it ends");
-    assert_eq!(next.status.code(), Some(0), "{next:?}");
-    assert!(!lives(work), "it was waited for");
 }
 
 #[test]

@@ -89,8 +89,8 @@ impl Lock {
         self
     }
 
-    /// How long a holder that vanishes with its machine keeps others out; the peer renews it as long as this
-    /// process lives. Default: the peer's, 10 s.
+    /// How long a holder that vanishes with its machine, or does not run, keeps others out; the peer renews it as long as
+    /// this process runs. Whoever is stopped for so long has lost the lock. Default: the peer's, 10 s.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self

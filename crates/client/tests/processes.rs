@@ -259,11 +259,11 @@ fn a_stopped_holder_is_out(dir: &Path) {
     std::thread::sleep(TTL + TTL / 4);
     holder.signal(Signal::CONT);
     assert!(!holder.is_held(), "it overslept and does not know");
-    // Its peer went on renewing; it gives the lock back when it wakes.
+    // Its peer did not renew for it, so nobody has to wait for it any more.
     let woken = Instant::now();
     let mut next = Holder::new(dir, "/a");
     assert!(next.line().starts_with("holding "));
-    assert!(woken.elapsed() < TTL * 2, "{:?}", woken.elapsed());
+    assert!(woken.elapsed() < Duration::from_secs(1), "{:?}", woken.elapsed());
 }
 
 fn a_stopped_peer_loses_its_guards(dir: &Path) {

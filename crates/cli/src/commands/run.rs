@@ -1,6 +1,7 @@
 //! `run`: a command that runs while a lock is held, and not a moment longer.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use rustix::process::Signal;
 use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
 use crate::outcome::{Failure, Verdict, after_help, complain};
-use crate::process::front::{self, Front};
+use crate::process::front::{self, Front, ORDERS, Post, STOP};
 use crate::process::group;
 use crate::process::signals::{ENDING, Signals, exit_code};
-use crate::process::supervise::{End, Manner, SIGNALS, Supervisor};
+use crate::process::supervise::{End, Manner, Right, Supervisor};
 use crate::process::terminal;
 use crate::process::tree::{Process, Tree};
 use crate::reach::Peer;
@@ -30,7 +31,8 @@ use crate::reach::Peer;
 /// If the lock is lost, the command and all it started, however it was started, get SIGTERM and then SIGKILL,
 /// before anybody else can be let in. If `run` itself is killed, so are they, and the lock is kept until they are
 /// gone; also those that belong to other users, which can only be waited for. What is left when the command has
-/// ended by itself is told.
+/// ended by itself is told. Work that another daemon starts when the command asks it to (systemd-run, at, docker) is not
+/// looked after: have the command wait for it.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
 /// peer is running, and this machine is of no swarm, your private one is started in the background.
@@ -110,7 +112,7 @@ impl Run {
     }
 
     async fn guard(&self, front: i32) -> anyhow::Result<Verdict> {
-        let mut signals = Signals::new(&SIGNALS)?;
+        let mut signals = Signals::new(&ORDERS)?;
         let Some(front) = Front::of(front)? else {
             return Ok(Verdict::Like(exit_code(Signal::KILL)));
         };
@@ -139,18 +141,26 @@ impl Run {
     async fn run_under(
         &self, front: Front, held: Held, mut signals: Signals,
     ) -> anyhow::Result<Verdict> {
-        let has_terminal = front.has_terminal();
-        let mut command: Command = group::command(&self.command, has_terminal)?;
-        command.env("SIGMALOCK_NAME", self.names.joined());
-        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
-        command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
-        if !held.slots().is_empty() {
-            command.env("SIGMALOCK_SLOT", joined(&held.slots()));
+        // This process may have slept since.
+        if held.remaining().is_zero() {
+            held.release().await;
+            return Err(self.lost("before the command began").into());
         }
-        let tree = Tree::spawn(&mut command)?;
+        let has_terminal = front.has_terminal();
+        let tree = match self.command(&held, has_terminal).and_then(|mut it| Tree::spawn(&mut it)) {
+            Ok(tree) => tree,
+            Err(error) => {
+                held.release().await;
+                return Err(error.into());
+            }
+        };
+        let post = Post;
         let manner = Manner { grace: self.kill_grace, linger: self.linger };
         let mut supervisor = Supervisor::new(tree, front, has_terminal, held, manner);
-        match supervisor.watch(&mut signals).await? {
+        let end = supervisor.watch(&mut signals).await;
+        let end = end.inspect_err(|error| complain(format_args!("sigmalock: {error}")))?;
+        post.leave();
+        match end {
             End::Ended(code, left) => {
                 if !supervisor.into_right().release().await {
                     return Err(self.lost("while the command ran").into());
@@ -173,6 +183,7 @@ impl Run {
                 supervisor.into_right().release().await;
                 Err(self.lost("and the command was ended").into())
             }
+            // Nothing is given back: they are inside, until the lease ends and longer.
             End::PutOut(left) => {
                 let what = format!(
                     "and what belongs to other users could not be ended: {}",
@@ -181,6 +192,18 @@ impl Run {
                 Err(self.lost(&what).into())
             }
         }
+    }
+
+    /// What is run, and what it is told.
+    fn command(&self, held: &Held, has_terminal: bool) -> io::Result<Command> {
+        let mut command = group::command(&self.command, has_terminal)?;
+        command.env("SIGMALOCK_NAME", self.names.joined());
+        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
+        if !held.slots().is_empty() {
+            command.env("SIGMALOCK_SLOT", joined(&held.slots()));
+        }
+        Ok(command)
     }
 
     fn lost(&self, what: &str) -> Failure {
@@ -194,7 +217,7 @@ async fn wait_no_longer(front: &Front, signals: &mut Signals) -> Signal {
         tokio::select! {
             () = front.gone() => return Signal::KILL,
             signal = signals.next() => match signal {
-                Signal::TSTP => front.stop(),
+                STOP => front.stop(),
                 signal if ENDING.contains(&signal) => return signal,
                 _ => {}
             }

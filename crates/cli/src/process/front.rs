@@ -7,13 +7,18 @@
 //! ```
 //!
 //! If the front is killed, the guardian ends the command, and only then gives the lock back. If the guardian is killed,
-//! the front ends the command, and the lock stays until its lease ends. Stopping the front stops nothing else.
+//! the front ends the command, and the lock stays until its lease ends. Stopping the front stops nothing else; the guardian
+//! is never stopped for long, because a clock of the system has it go on.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, stdin, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
+use nix::sys::signal::{SigEvent, SigevNotify};
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
+use nix::time::ClockId;
 use rustix::process::{
     Pid, Signal, getpgid, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
@@ -21,15 +26,46 @@ use tokio::sync::watch;
 
 use super::group::State;
 use super::signals::Signals;
-use super::supervise::SIGNALS;
 use super::terminal;
 use super::tree::Tree;
 
 /// The flag that makes a `run` the guardian of another.
 pub(crate) const FLAG: &str = "--guards";
 
-/// What the system tells a guardian when its front has ended. Nobody else says that.
-const FRONT_ENDED: Signal = Signal::URG;
+/// What the system tells a guardian: that its front has ended, and, every so often, that it is to go on. Both reach it also
+/// when it is stopped.
+const AWAKE: Signal = Signal::CONT;
+/// For so long it can be stopped: much less than a peer takes to miss it.
+const AWAKE_EVERY: Duration = Duration::from_millis(250);
+
+/// What the front listens to, and passes on.
+const SIGNALS: [Signal; 9] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TSTP,
+    Signal::CONT,
+    Signal::CHILD,
+];
+
+/// As which a guardian gets them. What has it go on also takes back a SIGTSTP that it has yet to see, and means nothing to the
+/// command. So two that mean nothing else are for the command: that it is to stop, and to go on.
+pub(crate) const ORDERS: [Signal; 9] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    STOP,
+    GO_ON,
+    Signal::CHILD,
+];
+pub(crate) const STOP: Signal = Signal::WINCH;
+pub(crate) const GO_ON: Signal = Signal::URG;
 
 /// The process that the user sees, as its guardian knows it.
 #[derive(Debug)]
@@ -38,13 +74,15 @@ pub(crate) struct Front {
     /// Its process group, to which the terminal belongs when the command does not have it.
     group: Pid,
     ended: watch::Receiver<bool>,
+    /// Whoever stops this process stops it for no longer than until the next tick.
+    _ticks: Timer,
 }
 
 impl Front {
     /// The parent of this process, if that is still the one that started it.
     pub(crate) fn of(pid: i32) -> io::Result<Option<Self>> {
         let Some(pid) = Pid::from_raw(pid) else { return Ok(None) };
-        let mut signals = Signals::new(&[FRONT_ENDED])?;
+        let mut signals = Signals::new(&[AWAKE])?;
         let (tell, ended) = watch::channel(false);
         tokio::spawn(async move {
             // Anybody may say that the front is gone; then the parent is another one.
@@ -53,11 +91,12 @@ impl Front {
             }
             tell.send_replace(true);
         });
-        set_parent_process_death_signal(Some(FRONT_ENDED))?;
+        set_parent_process_death_signal(Some(AWAKE))?;
+        let ticks = ticks()?;
         let (Ok(group), true) = (getpgid(Some(pid)), getppid() == Some(pid)) else {
             return Ok(None);
         };
-        Ok(Some(Self { pid, group, ended }))
+        Ok(Some(Self { pid, group, ended, _ticks: ticks }))
     }
 
     /// Ends when the front has.
@@ -108,7 +147,7 @@ pub(crate) async fn stand_before_a_guardian() -> io::Result<End> {
     loop {
         match guardian.look()? {
             State::Ended(_) if guardian.was_killed() => {
-                guardian.kill().await?;
+                guardian.kill().await;
                 return Ok(End::Killed);
             }
             State::Ended(code) => return Ok(End::Ended(code)),
@@ -118,8 +157,36 @@ pub(crate) async fn stand_before_a_guardian() -> io::Result<End> {
         }
         match signals.next().await {
             Signal::CHILD => {}
+            Signal::TSTP => drop(kill_process(id, STOP)),
+            Signal::CONT => drop(kill_process(id, GO_ON)),
             signal => drop(kill_process(id, signal)),
         }
+    }
+}
+
+/// Has this process go on, every so often.
+fn ticks() -> io::Result<Timer> {
+    let signal = nix::sys::signal::Signal::SIGCONT;
+    let event = SigEvent::new(SigevNotify::SigevSignal { signal, si_value: 0 });
+    let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event)?;
+    timer.set(Expiration::Interval(AWAKE_EVERY.into()), TimerSetTimeFlags::empty())?;
+    Ok(timer)
+}
+
+/// While a guardian has this, it ends by being killed, whatever goes wrong: so its front ends what it leaves behind.
+#[derive(Debug)]
+pub(crate) struct Post;
+
+impl Post {
+    /// Nobody is left, or what is left is known.
+    pub(crate) fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        let _ = kill_process(getpid(), Signal::KILL);
     }
 }
 

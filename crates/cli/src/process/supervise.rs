@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use sigmalock_node::clock;
 use tokio::time::sleep;
 
-use super::front::Front;
+use super::front::{Front, GO_ON, STOP};
 use super::group::State;
 use super::signals::Signals;
 use super::tree::{Process, Tree};
@@ -36,19 +36,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How often to see whether a group that was asked to end has ended.
 const ENDED_EVERY: Duration = Duration::from_millis(5);
-
-/// What is passed on to the command; and those that tell how it is.
-pub(crate) const SIGNALS: [Signal; 9] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-    Signal::CONT,
-    Signal::CHILD,
-];
 
 /// How a supervised command came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,26 +109,28 @@ impl<R: Right> Supervisor<R> {
         loop {
             let spare = self.spare();
             if spare.is_zero() {
-                return self.put_out().await.map(End::PutOut);
+                return Ok(End::PutOut(self.put_out().await));
             }
             tokio::select! {
                 biased;
-                () = self.right.lost() => return self.put_out().await.map(End::PutOut),
-                () = self.front.gone() => return self.end_orphan().await,
+                () = self.right.lost() => return Ok(End::PutOut(self.put_out().await)),
+                () = self.front.gone() => return Ok(self.end_orphan().await),
                 signal = signals.next() => match signal {
                     Signal::CHILD => {}
-                    Signal::CONT => self.go_on(),
+                    STOP => self.tree.signal(Signal::TSTP),
+                    GO_ON => self.go_on(),
                     signal => self.tree.signal(signal),
                 },
                 () = sleep(spare.min(LOOK_EVERY)) => {}
             }
             match self.tree.look()? {
-                State::Ended(code) => {
-                    let left = self.tree.left()?;
-                    if left.is_empty() || !self.manner.linger {
+                // If it cannot be known who is left, nothing is given back.
+                State::Ended(code) => match self.tree.left() {
+                    Ok(left) if left.is_empty() || !self.manner.linger => {
                         return Ok(End::Ended(code, left));
                     }
-                }
+                    Ok(_) | Err(_) => {}
+                },
                 // The shell wants to see the front stop as well.
                 State::Stopped if self.has_terminal => {
                     self.front.take_terminal(self.tree.group());
@@ -161,15 +150,15 @@ impl<R: Right> Supervisor<R> {
     }
 
     /// Nobody waits for the command any more. It is ended, and the lock is kept until all of it has.
-    async fn end_orphan(&mut self) -> io::Result<End> {
-        while !self.put_out().await?.is_empty() {
+    async fn end_orphan(&mut self) -> End {
+        while !self.put_out().await.is_empty() {
             tokio::select! {
                 biased;
-                () = self.right.lost() => return self.put_out().await.map(End::PutOut),
+                () = self.right.lost() => return End::PutOut(self.put_out().await),
                 () = sleep(LOOK_EVERY) => {}
             }
         }
-        Ok(End::Orphaned)
+        End::Orphaned
     }
 
     /// How long until the command has to be told to end, if nothing extends the right.
@@ -185,7 +174,7 @@ impl<R: Right> Supervisor<R> {
 
     /// When this ends, nobody is left but those who belong to other users, and the deadline has not come, unless this
     /// process slept.
-    async fn put_out(&mut self) -> io::Result<Vec<Process>> {
+    async fn put_out(&mut self) -> Vec<Process> {
         let latest_us = self.deadline_us.saturating_sub(micros(self.reserve()));
         let until_us = latest_us.min(now_us() + micros(self.grace()));
         if now_us() < until_us {
@@ -193,7 +182,7 @@ impl<R: Right> Supervisor<R> {
             // A stopped process would notice only when it goes on.
             self.tree.signal_all(Signal::CONT);
         }
-        while now_us() < until_us && !self.tree.left()?.is_empty() {
+        while now_us() < until_us && !self.tree.left().is_ok_and(|left| left.is_empty()) {
             sleep(ENDED_EVERY).await;
         }
         self.tree.kill().await

@@ -6,8 +6,8 @@
 //! ```
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek};
 use std::process::Command;
 use std::time::Duration;
 
@@ -30,9 +30,12 @@ const TABLE_READS: u32 = 16;
 const CHASES_MAX: u32 = 1_000;
 
 /// Everything below this process. There is one command.
+///
+/// What cannot be seen may be there: nobody is left only where the system says that this process has no child.
 #[derive(Debug)]
 pub(crate) struct Tree {
     leader: Group,
+    children: Children,
 }
 
 /// A process of the tree.
@@ -56,7 +59,8 @@ impl Tree {
     /// Starts a command as the only one of this process, in a group of its own.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
-        Ok(Self { leader: Group::spawn(command)? })
+        let children = Children::open()?;
+        Ok(Self { leader: Group::spawn(command)?, children })
     }
 
     /// The command's process group.
@@ -88,22 +92,32 @@ impl Tree {
         self.leader.signal(signal);
     }
 
-    /// A signal for everybody. Those who are gone need none; returns those who belong to other users.
-    pub(crate) fn signal_all(&self, signal: Signal) -> Vec<Process> {
-        let refuses = |process: &Process| process.signal(signal) == Err(Errno::PERM);
-        living().into_iter().filter(refuses).collect()
+    /// A signal for everybody who can be seen. Those who are gone need none.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        match living() {
+            Ok(all) => {
+                for process in all {
+                    let _ = process.signal(signal);
+                }
+            }
+            Err(_) => self.signal(signal),
+        }
     }
 
-    /// Nobody is left when this ends; but for those who belong to other users, whom it returns.
-    pub(crate) async fn kill(&mut self) -> io::Result<Vec<Process>> {
+    /// Nobody is left when this ends; but for those who belong to other users, whom it returns. It goes on for as long as
+    /// it cannot know that.
+    pub(crate) async fn kill(&mut self) -> Vec<Process> {
         loop {
             // Nobody escapes from that by starting others in the same group.
-            living().iter().for_each(Process::kill_group);
-            self.chase()?;
-            let others = self.signal_all(Signal::KILL);
-            let left = self.left()?;
-            if left.iter().all(|process| others.contains(process)) {
-                return Ok(left);
+            living().iter().flatten().for_each(Process::kill_group);
+            // It takes nothing but what is there, and will do where the process table cannot be read.
+            let _ = self.chase();
+            self.signal_all(Signal::KILL);
+            let is_anothers = |process: &Process| process.signal(Signal::KILL) == Err(Errno::PERM);
+            if let Ok(left) = self.left()
+                && left.iter().all(is_anothers)
+            {
+                return left;
             }
             sleep(GONE_EVERY).await;
         }
@@ -115,7 +129,7 @@ impl Tree {
         let mut before = Vec::new();
         for _ in 0..CHASES_MAX {
             self.look()?;
-            let children = children();
+            let children = self.children.list()?;
             if children == before {
                 break;
             }
@@ -128,48 +142,62 @@ impl Tree {
         Ok(())
     }
 
-    /// Everybody who still runs.
+    /// Everybody who still runs; an error, if somebody may.
     pub(crate) fn left(&mut self) -> io::Result<Vec<Process>> {
         for _ in 0..TABLE_READS {
             self.look()?;
-            let left = living();
-            // Whoever starts another and ends while the table is read may not be in it, nor the other. But somebody is a
-            // child of this process then.
-            if !left.is_empty() || has_no_child()? {
-                return Ok(left);
+            // Whoever loses its parent becomes a child of this process: who has none has nobody below it.
+            if has_no_child()? {
+                return Ok(Vec::new());
+            }
+            // Whoever starts another and ends while the table is read may not be in it, nor the other.
+            match living() {
+                Ok(left) if left.is_empty() => {}
+                Ok(left) => return Ok(left),
+                Err(_) => break,
             }
         }
-        // Those who are too quick to be seen; and not those whom a debugger keeps though they are dead.
-        let quick = |child: Pid| match read(child) {
-            Some((_, false)) => None,
-            Some((process, true)) => Some(process),
-            None => Some(Process::unseen(child)),
+        let children = self.children.list()?;
+        if children.is_empty() {
+            return Err(io::Error::other("somebody is left who cannot be seen"));
+        }
+        // Those who are too quick to be seen, or hidden; and not those whom a debugger keeps though they are dead.
+        let hidden = |child: Pid| match read(child) {
+            Ok(Some((_, false))) => None,
+            Ok(Some((process, true))) => Some(process),
+            Ok(None) | Err(_) => Some(Process::unseen(child)),
         };
-        Ok(children().into_iter().filter_map(quick).collect())
+        Ok(children.into_iter().filter_map(hidden).collect())
     }
 }
 
 impl Process {
-    /// One of which nothing is known but that it was here.
+    /// A child of which nothing is known but that it was here.
     fn unseen(pid: Pid) -> Self {
-        Self { pid, parent: 0, group: 0, name: "gone before it could be looked at".into(), born: 0 }
+        let parent = getpid().as_raw_pid();
+        Self { pid, parent, group: 0, name: "which cannot be looked at".into(), born: 0 }
+    }
+
+    /// Whether its number still is that of the same process.
+    fn is_here(&self) -> bool {
+        read(self.pid).is_ok_and(|now| now.is_some_and(|(now, _)| now.born == self.born))
     }
 
     /// Kills its group, if it leads one.
     fn kill_group(&self) {
-        let is_it = || read(self.pid).is_some_and(|(now, _)| now.born == self.born);
-        if self.group == self.pid.as_raw_pid() && is_it() {
+        if self.group == self.pid.as_raw_pid() && self.is_here() {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Errno> {
+        // Nobody else gets the number of a child before it has been waited for.
+        if self.parent == getpid().as_raw_pid() {
+            return kill_process(self.pid, signal);
+        }
         let process = pidfd_open(self.pid, PidfdFlags::empty())?;
         // It may have ended before that, and another have got its number.
-        if read(self.pid).is_none_or(|(now, _)| now.born != self.born) {
-            return Err(Errno::SRCH);
-        }
-        pidfd_send_signal(process, signal)
+        if self.is_here() { pidfd_send_signal(process, signal) } else { Err(Errno::SRCH) }
     }
 }
 
@@ -182,21 +210,39 @@ fn has_no_child() -> io::Result<bool> {
     }
 }
 
-/// The children of this process, dead ones included. None, where the system does not tell.
-fn children() -> Vec<Pid> {
-    let me = getpid().as_raw_pid();
-    let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).unwrap_or_default();
-    list.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
+/// The list of children of this process. It is kept open, so that it can be read where nothing can be opened any more.
+#[derive(Debug)]
+struct Children(Option<File>);
+
+impl Children {
+    fn open() -> io::Result<Self> {
+        let me = getpid().as_raw_pid();
+        match File::open(format!("/proc/{me}/task/{me}/children")) {
+            Ok(file) => Ok(Self(Some(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self(None)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All of them, dead ones included. None, where the system does not tell.
+    fn list(&self) -> io::Result<Vec<Pid>> {
+        let Some(mut file) = self.0.as_ref() else { return Ok(Vec::new()) };
+        let mut list = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut list)?;
+        Ok(list.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect())
+    }
 }
 
 /// All that this process started and that still runs, as far as the process table tells.
-pub(crate) fn living() -> Vec<Process> {
-    let Ok(table) = fs::read_dir("/proc") else { return Vec::new() };
-    let pid = |entry: io::Result<fs::DirEntry>| {
-        let number = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        Pid::from_raw(number)
-    };
-    let all: Vec<(Process, bool)> = table.filter_map(pid).filter_map(read).collect();
+fn living() -> io::Result<Vec<Process>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let number = entry?.file_name().to_str().and_then(|number| number.parse().ok());
+        if let Some(seen) = number.and_then(Pid::from_raw).map(read).transpose()?.flatten() {
+            all.push(seen);
+        }
+    }
     let mut below = vec![getpid().as_raw_pid()];
     let mut found = Vec::new();
     while let Some(parent) = below.pop() {
@@ -207,13 +253,25 @@ pub(crate) fn living() -> Vec<Process> {
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// What the process table says of a process, and whether it runs: one that has ended and was not waited for does not. If
-/// only its first thread has ended, others run.
-fn read(pid: Pid) -> Option<(Process, bool)> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+/// only its first thread has ended, others run. `None` if it is gone, or hidden from this user.
+fn read(pid: Pid) -> io::Result<Option<(Process, bool)>> {
+    // A name can be any bytes.
+    let stat = match fs::read(format!("/proc/{}/stat", pid.as_raw_pid())) {
+        Ok(stat) => String::from_utf8_lossy(&stat).into_owned(),
+        Err(error) => {
+            let errno = Errno::from_io_error(&error);
+            let is_none = [Errno::NOENT, Errno::SRCH, Errno::ACCESS, Errno::PERM];
+            return if errno.is_some_and(|e| is_none.contains(&e)) { Ok(None) } else { Err(error) };
+        }
+    };
+    parse(pid, &stat).map(Some).ok_or_else(|| io::Error::other("the process table makes no sense"))
+}
+
+fn parse(pid: Pid, stat: &str) -> Option<(Process, bool)> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
@@ -231,9 +289,9 @@ mod tests {
 
     #[test]
     fn the_process_table_knows_this_process() {
-        let (me, lives) = read(getpid()).unwrap();
+        let (me, lives) = read(getpid()).unwrap().unwrap();
         assert!(lives && me.born > 0 && !me.name.is_empty());
-        let (parent, _) = read(Pid::from_raw(me.parent).unwrap()).unwrap();
+        let (parent, _) = read(Pid::from_raw(me.parent).unwrap()).unwrap().unwrap();
         assert!(parent.born <= me.born);
     }
 }

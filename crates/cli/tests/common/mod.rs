@@ -4,6 +4,7 @@
 
 pub(crate) mod host;
 pub(crate) mod machine;
+pub(crate) mod work;
 
 use std::process::{Command, Output};
 

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use sigmalock::AcquireError;
 use tokio::time::{sleep, timeout};
 
@@ -196,7 +197,7 @@ async fn a_connection_on_which_nobody_wants_anything_is_closed() {
     let mut idle = tokio::net::UnixStream::connect(peer.server.unix().unwrap()).await.unwrap();
     let [hello, ..] = break_request("/a");
     tokio::io::AsyncWriteExt::write_all(&mut idle, &hello).await.unwrap();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let end = async {
         let mut rest = [0; 4_096];
         let (mut read, mut write) = idle.split();
@@ -234,30 +235,73 @@ asks.put(None)
 print('granted by', grpc.__version__)
 ";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn grpc_of_python_uses_the_socket_as_it_comes() {
+/// A Python that has gRPC, if there is one.
+fn python_with_grpc() -> Option<String> {
     let named = std::env::var("SIGMALOCK_TEST_PYTHON").ok();
-    let candidates = named.as_deref().map_or(vec!["/usr/bin/python3", "python3"], |one| vec![one]);
-    let has_grpc = |python: &&str| {
-        Command::new(python)
-            .args(["-c", "import grpc"])
-            .output()
-            .is_ok_and(|ran| ran.status.success())
+    let candidates = named.map_or(vec!["/usr/bin/python3".into(), "python3".into()], |it| vec![it]);
+    let has_grpc = |python: &String| {
+        let ran = Command::new(python).args(["-c", "import grpc"]).output();
+        ran.is_ok_and(|ran| ran.status.success())
     };
-    let Some(python) = candidates.into_iter().find(has_grpc) else {
+    let python = candidates.into_iter().find(has_grpc);
+    if python.is_none() {
         eprintln!(
             "SKIPPED, NOTHING TESTED: there is no Python with grpcio (Debian: python3-grpcio)"
         );
-        return;
-    };
+    }
+    python
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_of_python_uses_the_socket_as_it_comes() {
+    let Some(python) = python_with_grpc() else { return };
     let peer = Peer::start().await;
     let path = peer.server.unix().unwrap().display().to_string();
     for address in [format!("unix:{path}"), format!("unix://{path}"), peer.tcp()] {
-        let mut command = tokio::process::Command::new(python);
+        let mut command = tokio::process::Command::new(&python);
         let ran = command.args(["-c", PYTHON, &address]).output().await.unwrap();
         let (said, wrong) =
             (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(said.contains("granted by"), "{address}: {wrong}");
         eprintln!("{address}: {}", said.trim());
     }
+}
+
+/// Holds a lock for two seconds at a time, and says so; then it does what any program does, until nobody listens.
+const PYTHON_HOLDS: &str = "
+import sys, queue, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+same = lambda message: message
+asks = queue.Queue()
+asks.put(b'\\x0a\\x0a\\x0a\\x06python\\x10\\x01')
+asks.put(b'\\x12\\x09\\x08\\x01\\x12\\x02/a\\x20\\xd0\\x0f')
+session = channel.stream_stream('/sigmalock.v1.Locks/Session', request_serializer=same, response_deserializer=same)
+for answer in session(iter(asks.get, None)):
+    if answer[0] >> 3 == 3: print('held', flush=True)
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_python_program_that_is_stopped_for_its_ttl_loses_its_lock_and_not_before() {
+    let Some(python) = python_with_grpc() else { return };
+    let ttl = Duration::from_secs(2);
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    let socket = format!("unix:{}", peer.server.unix().unwrap().display());
+    let mut holder = tokio::process::Command::new(python);
+    let holder = holder.args(["-c", PYTHON_HOLDS, &socket]).stdout(Stdio::piped());
+    let mut holder = holder.kill_on_drop(true).spawn().unwrap();
+    let mut line = [0; 5];
+    let said = tokio::io::AsyncReadExt::read_exact(holder.stdout.as_mut().unwrap(), &mut line);
+    timeout(SOON, said).await.expect("it holds the lock").unwrap();
+    assert_eq!(&line, b"held\n");
+    sleep(ttl * 2).await;
+    assert!(matches!(client.lock("/a").try_acquire().await, Err(AcquireError::Busy)));
+    let pid = i32::try_from(holder.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP).unwrap();
+    let stopped = Instant::now();
+    let next = client.lock("/a").wait(ttl * 5).acquire().await.unwrap();
+    let waited = stopped.elapsed();
+    // It was renewed a third of its ttl ago, or less.
+    assert!(waited > ttl / 2 && waited < ttl + Duration::from_secs(1), "{waited:?}");
+    drop(next);
 }
