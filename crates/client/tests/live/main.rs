@@ -7,4 +7,6 @@ mod hostile;
 mod neighbours;
 mod operators;
 mod peer;
+mod raw;
+mod silent;
 mod words;
