@@ -8,5 +8,6 @@ mod neighbours;
 mod operators;
 mod peer;
 mod raw;
+mod shares;
 mod silent;
 mod words;
