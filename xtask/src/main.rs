@@ -1,5 +1,6 @@
 //! Developer commands: `cargo xtask` without arguments lists them.
 
+mod skipped;
 mod step;
 mod suite;
 

@@ -1,10 +1,13 @@
 //! A named command, timed, with the line that repeats it.
 
 use std::fmt;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+use crate::skipped::{self, Skipped};
 
 /// One thing that must succeed.
 pub(crate) struct Step {
@@ -29,6 +32,28 @@ impl Step {
     pub(crate) fn run(&self) -> Result<()> {
         eprintln!("\n── {} ── {self}", self.name);
         let status = self.command()?.status().with_context(|| format!("cannot start `{self}`"))?;
+        self.judge(status)
+    }
+
+    /// The same, and of tests which were skipped.
+    fn run_and_hear(&self, skipped: &mut Skipped) -> Result<()> {
+        if !self.line.contains(skipped::SHOW) {
+            return self.run();
+        }
+        eprintln!("\n── {} ── {self}", self.name);
+        let child = self.command()?.stdout(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("cannot start `{self}`"))?;
+        let said = child.stdout.take().context("a pipe")?;
+        for line in BufReader::new(said).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            if skipped.hear(&line) {
+                println!("{line}");
+            }
+        }
+        self.judge(child.wait()?)
+    }
+
+    fn judge(&self, status: ExitStatus) -> Result<()> {
         if !status.success() {
             bail!("step `{}` failed ({status}); to repeat it:\n  {self}", self.name);
         }
@@ -52,14 +77,14 @@ impl fmt::Display for Step {
     }
 }
 
-/// Runs steps until one fails, then says how long each took.
+/// Runs steps until one fails, then says how long each took, and what was not tested.
 pub(crate) fn run_all(steps: &[Step]) -> Result<()> {
     let begin = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    let mut outcome = Ok(());
+    let (mut outcome, mut skipped) = (Ok(()), Skipped::default());
     for step in steps {
         let begin = Instant::now();
-        outcome = step.run();
+        outcome = step.run_and_hear(&mut skipped);
         times.push((&step.name, begin.elapsed()));
         if outcome.is_err() {
             break;
@@ -75,8 +100,14 @@ pub(crate) fn run_all(steps: &[Step]) -> Result<()> {
     for step in &steps[times.len()..] {
         eprintln!("  {:width$}  {:>8}  not run", step.name, "");
     }
+    if skipped.count() > 0 {
+        eprintln!("\n{} tests TESTED NOTHING:", skipped.count());
+        skipped.lines().for_each(|line| eprintln!("{line}"));
+    }
     if outcome.is_ok() {
-        eprintln!("all {} steps passed in {:.0} s", times.len(), begin.elapsed().as_secs_f64());
+        let but = if skipped.count() > 0 { ", except for what they did not test" } else { "" };
+        let seconds = begin.elapsed().as_secs_f64();
+        eprintln!("all {} steps passed in {seconds:.0} s{but}", times.len());
     }
     outcome
 }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
+use crate::skipped::SHOW;
 use crate::step::{Step, run_all};
 
 /// The n and m that the fixed-seed simulation visits.
@@ -25,6 +26,14 @@ const SEEDS: Seeds =
 /// In the long one.
 const SEEDS_LONG: Seeds =
     Seeds { fixed: 20_000, agents: 10_000, modes: 10_000, open: 10_000, agreed: 50_000 };
+
+/// Where this is set, live tests run that take minutes (cuts of over a minute, memory that is given back), and the soak
+/// takes so long.
+const SOAK: &str = "SIGMALOCK_SOAK_SECONDS";
+/// As long as without it: it is beside the others, which have bounds of time.
+const SOAK_SECONDS: &str = "25";
+/// Alone.
+const SOAK_SECONDS_LONG: &str = "1200";
 
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +65,8 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
             "cargo doc --workspace --no-deps --document-private-items --quiet",
         )
         .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
-        Step::new("tests", "cargo test --workspace --quiet"),
     ];
-    if extent == Extent::Long {
-        let ignored = "cargo test --package sigmalock-protocols --quiet -- --ignored";
-        steps.push(Step::new("every order of events", ignored));
-    }
+    steps.extend(tests(extent));
     let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
     let Seeds { fixed, agents, modes, open, agreed } = seeds;
     if extent != Extent::Quick {
@@ -106,6 +111,21 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
         }
     }
     run_all(&steps)
+}
+
+/// What `cargo test` runs; and in the long run what takes minutes by itself.
+fn tests(extent: Extent) -> Vec<Step> {
+    let all = Step::new("tests", format!("cargo test --workspace --quiet -- {SHOW}"));
+    if extent != Extent::Long {
+        return vec![all];
+    }
+    let soak = format!("cargo test --package sigmalock-cli --test live --quiet -- {SHOW} soak::");
+    let ignored = "cargo test --package sigmalock-protocols --quiet -- --ignored";
+    vec![
+        all.with(SOAK, SOAK_SECONDS),
+        Step::new("soak", soak).with(SOAK, SOAK_SECONDS_LONG),
+        Step::new("every order of events", ignored),
+    ]
 }
 
 /// How fast the simulator is.

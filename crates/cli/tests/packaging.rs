@@ -55,6 +55,13 @@ fn the_units_command_line_serves_the_members_of_its_group_and_nobody_else() {
     assert!(!host.has_private_peers());
 }
 
+/// Nothing here runs it in its sandbox. See `label` of the API: a process that is hidden is nobody's.
+#[test]
+fn the_unit_lets_the_peer_see_whose_process_a_label_names() {
+    let hides = |line: &&str| line.starts_with("ProtectProc=") && *line != "ProtectProc=default";
+    assert_eq!(UNIT.lines().find(hides), None);
+}
+
 #[test]
 fn systemd_accepts_the_unit() {
     let there = Command::new("systemd-analyze").arg("--version").output();

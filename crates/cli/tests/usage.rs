@@ -106,6 +106,10 @@ const BAD: &[(&str, &str)] = &[
     ),
     ("node --api 7420", "--api 7420: this should be an IP address and a port, or none"),
     (
+        "node --api 0.0.0.0:7420",
+        "--api 0.0.0.0:7420: other machines reach that, and the API does not ask who they are: serve 127.0.0.1:7420, to which they may tunnel (ssh -L)",
+    ),
+    (
         "node --log loud",
         "--log loud: this should be off, error, warn, info, debug or trace, or json, or both with a comma",
     ),

@@ -253,9 +253,10 @@ impl Session {
         self.ask(call, Local::Cancel { session: self.id, call, asked })
     }
 
-    /// The client does not answer, or does again: as long as it does not, nothing that the session holds is renewed.
-    pub fn mute(&self, mute: bool) {
-        self.shared.send(Local::Mute { session: self.id, mute });
+    /// Its renewals, for whoever watches over its client.
+    #[must_use]
+    pub fn renewals(&self) -> Renewals {
+        Renewals { session: self.id, shared: Arc::clone(&self.shared) }
     }
 
     /// Ends the session of a client that is gone without a word, and may have left somebody inside: what it waits for is
@@ -303,6 +304,20 @@ impl Session {
         let refusal = refused.pop_front()?;
         self.purse.end_replies(1);
         Some(refusal)
+    }
+}
+
+/// The renewals of a session, which may be stopped wherever the session itself is. It may outlive that.
+#[derive(Debug)]
+pub struct Renewals {
+    session: u64,
+    shared: Arc<Shared>,
+}
+
+impl Renewals {
+    /// The client does not answer, or does again: as long as it does not, nothing that the session holds is renewed.
+    pub fn mute(&self, mute: bool) {
+        self.shared.send(Local::Mute { session: self.session, mute });
     }
 }
 

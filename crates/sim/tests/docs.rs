@@ -1,7 +1,9 @@
 //! The tables in `docs/` name everything there is. (That of mutants is looked at by the tests of `cli`.)
 
+use sigmalock_sim::mutant::Mutant;
 use sigmalock_sim::oracles;
 
+const AGREED: &str = include_str!("../../../docs/protocols/agreed.md");
 const SIGMA: &str = include_str!("../../../docs/protocols/sigma.md");
 const ORACLES: &str = include_str!("../../../docs/oracles.md");
 const HOLES: [&str; 2] =
@@ -42,5 +44,16 @@ fn every_test_of_a_hole_is_named_in_its_row() {
 fn every_oracle_has_a_row() {
     for oracle in oracles::NAMES {
         assert!(ORACLES.contains(&format!("\n| `{oracle}` |")), "no row for {oracle}");
+    }
+}
+
+#[test]
+fn every_rule_whose_absence_torture_does_not_find_is_named() {
+    use sigmalock_protocols::{agreed, sigma};
+    let hunted: Vec<Mutant> = Mutant::all().collect();
+    let sigma = sigma::Mutant::ALL.iter().copied().map(Mutant::Sigma);
+    let agreed = agreed::Mutant::ALL.iter().copied().map(Mutant::Agreed);
+    for mutant in sigma.chain(agreed).filter(|mutant| !hunted.contains(mutant)) {
+        assert!(AGREED.contains(&format!("`{mutant}`")), "{mutant} is not in agreed.md");
     }
 }

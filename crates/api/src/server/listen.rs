@@ -92,7 +92,7 @@ pub enum BindError {
     },
     /// The API knows no passwords: whoever reaches it may hold every lock. Serve a loopback address.
     #[error(
-        "{address} can be reached by other machines, and the API does not ask who they are: serve a loopback address, or allow remote clients explicitly"
+        "{address} can be reached by other machines, and the API does not ask who they are: serve a loopback address, to which others may tunnel (ssh -L)"
     )]
     NotLoopback {
         /// The address.

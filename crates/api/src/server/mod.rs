@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   socket ──► Connection ──► tonic ──► Operations ──► Handle
-//!                                  └──► SessionStream ──► Session     one task a session, that of its answers
+//!                                  └──► SessionStream ──► Session     two tasks a session: its answers, and
+//!                                                                    whether its client still runs
 //! ```
 //!
 //! - `connection`, `signed`: what is read, and who wrote it; `authority`: what other languages call this peer.

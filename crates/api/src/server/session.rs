@@ -6,8 +6,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Mode, Name, Patience, Refusal, Span};
+use sigmalock_node::handle::Renewals;
 use sigmalock_node::{Session, clock};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tonic::codegen::tokio_stream::Stream;
 use tonic::{Status, Streaming};
 
@@ -18,7 +20,7 @@ use crate::v1::session_request::Kind as Ask;
 use crate::v1::session_response::Kind as Say;
 use crate::v1::{self, RefusalCode, SessionRequest, SessionResponse};
 
-/// How often to see whether a client still runs.
+/// How often to see whether one that was silent runs again.
 const LOOK_EVERY: Duration = PING_EVERY;
 /// A client that was not heard for so long, though it was pinged, may not run.
 const SILENCE_MAX: Duration = PING_EVERY.saturating_mul(2);
@@ -26,7 +28,7 @@ const SILENCE_MAX: Duration = PING_EVERY.saturating_mul(2);
 /// What is said to those whose peer stops.
 const STOPPING: &str = "this peer is stopping; everything that the session held is released";
 
-/// The answers of a session, as a stream. Whoever takes them also reads the requests, so that a session is
+/// The answers of a session, as a stream. Whoever takes them also reads the requests, so that both are
 /// one task, and a client that does not read is not read from. Dropping it ends the session, with all
 /// it holds.
 pub(super) struct SessionStream {
@@ -36,10 +38,9 @@ pub(super) struct SessionStream {
     /// What is to be said before anything from the node: at most one.
     first: Option<Say>,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    manner: Manner,
-    look: Interval,
-    /// Whether nothing that it holds is renewed, because its client is silent.
-    mute: bool,
+    hold_if_cut: bool,
+    /// Ends with the session.
+    _watch: JoinSet<()>,
     _stay: (Busy, Stay),
 }
 
@@ -49,27 +50,33 @@ pub(super) struct Manner {
     pub(super) heard: Heard,
 }
 
+/// Sees whether a client still runs. What a silent one holds is not renewed, also what it is granted meanwhile.
+///
+/// In a task of its own, because nobody asks for the answers of a client that does not take them: it would go unnoticed
+/// there that it does not run, either.
+async fn watch_over(heard: Heard, renewals: Renewals) {
+    let mut mute = false;
+    loop {
+        let left = SILENCE_MAX.saturating_sub(heard.ago());
+        let silent = left.is_zero();
+        if silent || mute {
+            renewals.mute(silent);
+        }
+        mute = silent;
+        sleep(if silent { LOOK_EVERY } else { left }).await;
+    }
+}
+
 impl SessionStream {
     pub(super) fn new(
         requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened, manner: Manner,
         stopped: impl Future<Output = ()> + Send + 'static, stay: (Busy, Stay),
     ) -> Self {
         let (first, stopped) = (Some(Say::Opened(opened)), Box::pin(stopped));
-        let mut look = interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (session, mute) = (Some(session), false);
-        Self { requests, session, first, stopped, manner, look, mute, _stay: stay }
-    }
-
-    /// Sees whether the client still runs. What a silent one holds is not renewed, also what it is granted meanwhile.
-    fn listen(&mut self, cx: &mut Context<'_>) {
-        while self.look.poll_tick(cx).is_ready() {
-            let silent = self.manner.heard.ago() > SILENCE_MAX;
-            if let Some(session) = self.session.as_ref().filter(|_| silent || self.mute) {
-                session.mute(silent);
-            }
-            self.mute = silent;
-        }
+        let mut watch = JoinSet::new();
+        watch.spawn(watch_over(manner.heard, session.renewals()));
+        let (session, hold_if_cut) = (Some(session), manner.hold_if_cut);
+        Self { requests, session, first, stopped, hold_if_cut, _watch: watch, _stay: stay }
     }
 
     /// The next thing to say; `None`: the client has ended the session.
@@ -77,7 +84,6 @@ impl SessionStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
-        self.listen(cx);
         let Some(session) = &mut self.session else { return Poll::Ready(None) };
         // Answers that are there already go out together, before the next request is looked at.
         if let Some((call, reply)) = session.try_next() {
@@ -108,7 +114,7 @@ impl SessionStream {
 impl SessionStream {
     /// The session is over, and the client has not said so.
     fn cut(&mut self) {
-        if let Some(session) = self.session.take().filter(|_| self.manner.hold_if_cut) {
+        if let Some(session) = self.session.take().filter(|_| self.hold_if_cut) {
             session.desert();
         }
     }

@@ -36,11 +36,11 @@ fn memory(fleet: &Fleet) -> Vec<f64> {
     fleet.peers.iter().map(|peer| peer.rss_mib()).collect()
 }
 
-/// `SIGMALOCK_SOAK_SECONDS` says that there is time for it.
+/// `SIGMALOCK_SOAK_SECONDS` says that there is time for it, and `cargo xtask test --long` sets it.
 #[tokio::test]
 async fn the_memory_of_names_that_are_forgotten_is_given_back() {
     if std::env::var_os("SIGMALOCK_SOAK_SECONDS").is_none() {
-        eprintln!("SKIPPED, NOTHING TESTED: this takes two minutes (SIGMALOCK_SOAK_SECONDS)");
+        eprintln!("SKIPPED, NOTHING TESTED: this takes two minutes (cargo xtask test --long)");
         return;
     }
     let names = std::env::var("SIGMALOCK_SOAK_NAMES").ok().and_then(|names| names.parse().ok());

@@ -12,26 +12,11 @@ use sigmalock_node::handle::CALLS_PER_SESSION_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
-use tonic::transport::Channel;
 
 use crate::peer::Peer;
+use crate::raw::{Queue, acquire, endless, open, raw};
 
 const SOON: Duration = Duration::from_secs(5);
-
-async fn raw(peer: &Peer) -> LocksClient<Channel> {
-    LocksClient::connect(format!("http://{}", peer.tcp())).await.unwrap()
-}
-
-fn open(api_version: u32) -> SessionRequest {
-    let open = v1::Open { label: "raw".into(), api_version, ..v1::Open::default() };
-    SessionRequest { kind: Some(Ask::Open(open)) }
-}
-
-fn acquire(call: u64, name: &str, mode: i32) -> SessionRequest {
-    let patience = Some(v1::acquire::Patience::WaitMs(2_000));
-    let acquire = v1::Acquire { call, name: name.into(), mode, ttl_ms: 0, patience, permits: 0 };
-    SessionRequest { kind: Some(Ask::Acquire(acquire)) }
-}
 
 /// Says all this, keeps the stream open, and returns so many answers.
 async fn converse(peer: &Peer, asks: Vec<SessionRequest>, count: usize) -> Vec<Say> {
@@ -43,31 +28,6 @@ async fn converse(peer: &Peer, asks: Vec<SessionRequest>, count: usize) -> Vec<S
         said.push(answer.kind.unwrap());
     }
     said
-}
-
-/// A stream of these messages that then neither ends nor goes on, as long as the second part lives.
-fn endless(
-    asks: Vec<SessionRequest>,
-) -> (
-    impl tonic::IntoStreamingRequest<Message = SessionRequest>,
-    tokio::sync::mpsc::Sender<SessionRequest>,
-) {
-    let (sender, receiver) = tokio::sync::mpsc::channel(asks.len().max(1));
-    for ask in asks {
-        sender.try_send(ask).unwrap();
-    }
-    (Queue(receiver), sender)
-}
-
-struct Queue(tokio::sync::mpsc::Receiver<SessionRequest>);
-
-impl tonic::codegen::tokio_stream::Stream for Queue {
-    type Item = SessionRequest;
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<SessionRequest>> {
-        self.0.poll_recv(cx)
-    }
 }
 
 async fn still_serves(peer: &Peer) {

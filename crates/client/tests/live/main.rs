@@ -7,4 +7,7 @@ mod hostile;
 mod neighbours;
 mod operators;
 mod peer;
+mod raw;
+mod shares;
+mod silent;
 mod words;

@@ -16,10 +16,10 @@ use crate::peer::Peer;
 
 const SOON: Duration = Duration::from_secs(5);
 /// Nobody.
-const OTHER: u32 = 65_534;
+pub(crate) const OTHER: u32 = 65_534;
 
 /// Whether this process may run others as another user.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
         eprintln!("SKIPPED, NOTHING TESTED: only root can be another user");
@@ -86,7 +86,7 @@ async fn an_inherited_socket_makes_nobody_an_operator() {
 }
 
 /// Lets everybody connect, as a group of users may be allowed to.
-fn open_to_all(peer: &Peer) {
+pub(crate) fn open_to_all(peer: &Peer) {
     let everybody = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(&peer.dir.0, everybody(0o755)).unwrap();
     std::fs::set_permissions(peer.server.unix().unwrap(), everybody(0o666)).unwrap();

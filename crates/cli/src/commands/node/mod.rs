@@ -168,10 +168,17 @@ impl FromStr for Api {
             return Ok(Self::Nowhere);
         }
         let text = text.replace("localhost:", "127.0.0.1:");
-        let address = text.parse();
-        address
-            .map(Self::At)
-            .map_err(|_| "this should be an IP address and a port, or none".to_owned())
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| "this should be an IP address and a port, or none".to_owned())?;
+        if !address.ip().is_loopback() {
+            let port = address.port();
+            return Err(format!(
+                "other machines reach that, and the API does not ask who they are: serve \
+                 127.0.0.1:{port}, to which they may tunnel (ssh -L)"
+            ));
+        }
+        Ok(Self::At(address))
     }
 }
 
@@ -366,6 +373,8 @@ mod tests {
     fn the_api_is_at_an_address_or_nowhere() {
         assert_eq!("none".parse(), Ok(Api::Nowhere));
         assert!("localhost:7420".parse::<Api>().is_ok() && "[::1]:7420".parse::<Api>().is_ok());
-        assert!("7420".parse::<Api>().is_err());
+        for text in ["7420", "0.0.0.0:7420", "192.0.2.7:7420", "[::]:7420"] {
+            assert!(text.parse::<Api>().is_err(), "{text}");
+        }
     }
 }
