@@ -73,8 +73,8 @@ impl Agreed {
         };
         let needed = members.len() / 2 + 1;
         // Where an operator had somebody forgotten, or hosts without disks have made a swarm, nobody votes for a while.
-        let begins = self.views.roster().is_some_and(|roster| roster.number() == 1);
-        let nobody = (self.is_forced() || begins) && matches!(standing, Standing::Learning { .. });
+        let founder = self.since == 1;
+        let nobody = (self.is_forced() || founder) && matches!(standing, Standing::Learning { .. });
         !nobody
             && !members.is_empty()
             && members.iter().filter(votes).count() >= needed

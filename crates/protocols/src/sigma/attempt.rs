@@ -431,12 +431,18 @@ impl Attempt {
             }
             return true;
         };
-        let deadline = match self.ballot.deadline(config.quorum, cx.counts_until()) {
+        let votes_end = self.ballot.deadline(config.quorum, LocalTime::NEVER);
+        let deadline = match votes_end.min(cx.counts_until()) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };
         let Some(guard) = Guard::enter(config, cx, self, token, deadline) else {
-            self.refresh(config, cx);
+            if deadline < votes_end {
+                // No fresh lease helps where it is not known whether most are still in this view.
+                self.wake_by(cx, now + config.round_trip_worst);
+            } else {
+                self.refresh(config, cx);
+            }
             return true;
         };
         for seat in self.ballot.seats_mut() {

@@ -35,6 +35,8 @@ pub struct Saved {
     pub starts: Vec<Life>,
     /// What it remembers of other members.
     pub acquaintances: BTreeMap<PeerId, Acquaintance>,
+    /// How many records of this disk were written to count those of others.
+    pub counted: u64,
 }
 
 /// How a peer lost its memory.
@@ -58,6 +60,7 @@ impl Views {
             (self.roster, self.acceptor) = (saved.roster, saved.acceptor);
             (self.badge, self.forgot, self.pledge) = (saved.badge, saved.forgot, saved.pledge);
             (self.starts, self.acquaintances) = (saved.starts, saved.acquaintances);
+            self.counted = saved.counted;
             // Nobody knows how long ago it was learned.
             self.learned_at = cx.now();
             // What others promised to a former self must not count for something else.
@@ -89,6 +92,7 @@ impl Views {
             pledge: self.pledge,
             starts: self.starts.clone(),
             acquaintances: self.acquaintances.clone(),
+            counted: self.counted,
         };
         cx.persist(Record, Some(saved));
     }

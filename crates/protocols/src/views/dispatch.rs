@@ -4,12 +4,15 @@ use alloc::vec::Vec;
 
 use sigmalock_core::PeerId;
 
-use super::message::Message;
+use super::message::{Ballot, Message};
 use super::roster::Roster;
-use super::{Cx, Views};
+use super::{Cx, Note, ROUNDS_AHEAD_MAX, Views};
 
 impl Views {
     pub(super) fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+        if message.ballot().is_some_and(|ballot| self.is_far_ahead(ballot)) {
+            return cx.note(Note::Malformed);
+        }
         match message {
             Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
             Message::Known { view, settled, sent, writes } => {
@@ -60,6 +63,10 @@ impl Views {
                 self.on_refused(cx, from, view, ballot, promised, wait);
             }
         }
+    }
+
+    fn is_far_ahead(&self, ballot: Ballot) -> bool {
+        ballot.round > self.round.saturating_add(ROUNDS_AHEAD_MAX)
     }
 
     /// To all members of the view, of which this peer is one.

@@ -24,6 +24,7 @@ impl Views {
                     self.wishes.leave(self.me, badge);
                 }
                 self.mourn(now);
+                self.save_counts(cx);
                 self.introduce(cx);
                 self.tell_all(cx);
                 self.consider(cx);
@@ -87,7 +88,7 @@ impl Views {
 
     pub(super) fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.insert(peer);
-        self.vouching.meet(peer);
+        self.meet(peer, cx.now());
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);
@@ -97,13 +98,10 @@ impl Views {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.remove(&peer);
-        // How much it had written, as far as heard, is more than this disk says.
-        if self.acquaintances.contains_key(&peer) && !self.config.breaks(Mutant::ForgetsCounts) {
-            self.save(cx);
-        }
+        self.save_counts(cx);
         self.strangers.part(peer);
         self.founding.part(peer);
-        self.vouching.part(peer);
+        self.part(peer, cx.now());
         self.wishes.on_down(peer);
         if self.is_in(peer) {
             self.down.entry(peer).or_insert(cx.now());

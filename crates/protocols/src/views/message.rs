@@ -204,6 +204,17 @@ impl sigmalock_core::Message for Message {
     }
 }
 
+impl Message {
+    /// The ballot that whoever hears this must outbid.
+    pub(super) fn ballot(&self) -> Option<Ballot> {
+        match self {
+            Self::Prepare { ballot, .. } | Self::Accept { ballot, .. } => Some(*ballot),
+            Self::Refused { promised, .. } => *promised,
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(sigmalock_core::Message::kind(self))?;

@@ -76,6 +76,9 @@ use wishes::Wishes;
 /// So many members at most; one more is not proposed.
 pub const MEMBERS_MAX: usize = 1_024;
 
+/// Nobody is so many rounds ahead of the others; who says so would leave no round for anybody.
+const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
+
 /// How a peer stands to the swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Standing {
@@ -144,6 +147,8 @@ pub struct Views {
     founding: Founding,
     starts: Starts,
     acquaintances: Acquaintances,
+    /// How many records it has written to count those of others.
+    counted: u64,
     vouching: Vouching,
     learned_at: LocalTime,
     /// Whether the newcomer of the newest view knows what the others promised.
@@ -184,6 +189,7 @@ impl Views {
             founding: Founding::default(),
             starts: Starts::new(),
             acquaintances: Acquaintances::new(),
+            counted: 0,
             vouching: Vouching::default(),
             learned_at: LocalTime::MIN,
             settled: false,
@@ -229,7 +235,8 @@ impl Views {
 
     /// Whether this peer is a member whose word counts.
     pub(super) fn has_a_say(&self) -> bool {
-        self.has_a_say_alone() && !self.is_astray()
+        let astray = self.is_astray() && !self.config.breaks(Mutant::HasASayThoughAstray);
+        self.has_a_say_alone() && !astray
     }
 
     /// Whether its word counts with itself.
@@ -305,7 +312,7 @@ impl Views {
         if self.standing() == Standing::Member {
             self.forgot = None;
         }
-        self.keep_acquaintances();
+        self.keep_acquaintances(cx.now());
         (self.pledge, self.founding.proposal) = (None, None);
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);

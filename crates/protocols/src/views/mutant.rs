@@ -58,6 +58,10 @@ crate::parts::mutants::mutants! {
     /// A peer that nobody has seen for a while goes on as soon as it sees others again, though another may have run
     /// under its name.
     GoesOnThoughAstray = "goes-on-though-astray",
+    /// A peer that may not be the newest of its name has a say in who is in, because it has run all the while.
+    HasASayThoughAstray = "has-a-say-though-astray",
+    /// Who has become a member anew takes those for witnesses who knew it as it was before.
+    KeepsItsWitnesses = "keeps-its-witnesses",
     /// How many records others have written is on no disk but when they begin a life.
     ForgetsCounts = "forgets-counts",
     /// A peer that is told of a newer disk does not write that down.

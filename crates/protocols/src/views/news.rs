@@ -33,7 +33,7 @@ impl Views {
     fn known(&self, cx: &Context<'_, Self>) -> Message {
         let view = self.number();
         let settled = self.settled && self.is_newcomer(view);
-        let writes = self.start().map(|start| (start, cx.written()));
+        let writes = self.start().map(|start| (start, self.written(cx)));
         Message::Known { view, settled, sent: cx.now(), writes }
     }
 

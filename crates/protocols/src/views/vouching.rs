@@ -15,16 +15,18 @@
 //!
 //! A start that is not on this disk, or more records than it had when the next one began, mean that this disk is not
 //! the newest: the peer takes itself for one that lost its memory, and says so to all (FORGOT). Until somebody has
-//! vouched for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing.
+//! vouched for it, and nobody that it reaches has yet to say anything, a member that came back promises nothing; nor
+//! does one that lost sight of all who had vouched, because a copy of its disk may have run under its name meanwhile.
 //!
 //! What nobody can notice: a whole swarm that is put back; a peer that is put back and meets none of those who have
-//! heard it since, or a founder's disk of when it was alone, until it meets one; and two copies of a running peer that
-//! are never seen by the same member.
+//! heard it since, or a founder's disk of when it was alone, until it meets one; two copies of a running peer that
+//! are never seen by the same member; and a disk that was copied while its peer ran, if what was written since was not
+//! told to anybody, or all who were told stopped within two round trips, before they wrote it down.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use sigmalock_core::{LocalTime, PeerId, Span};
+use sigmalock_core::{Context, LocalTime, PeerId, Span};
 
 use super::message::Message;
 use super::mutant::Mutant;
@@ -84,20 +86,29 @@ pub(super) struct Vouching {
     met: BTreeSet<PeerId>,
     /// and all that were there in this life.
     seen: BTreeSet<PeerId>,
-    /// It lost sight of all who had said so, and nobody has since.
-    astray: bool,
-    /// It came back with its disk, and is a member since this time, or may yet be; nobody has vouched for that disk.
-    returned_at: Option<LocalTime>,
+    /// Why it may not be the newest of its name, and since when it, being a member or perhaps one, can have been told.
+    doubt: Option<(Doubt, LocalTime)>,
     /// Whom it has asked to be removed in its name, in this life.
     quarrels: BTreeSet<Badge>,
+    /// Others have written more than this disk says.
+    heard_more: bool,
     /// Those who said that they lost their memory, and have not been members anew since; whether by an old disk.
     forgetful: BTreeMap<PeerId, bool>,
 }
 
+/// Why a member may not be the newest of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Doubt {
+    /// It came back with its disk, which may be an old one.
+    CameBack,
+    /// All who knew of it were out of sight: another one may have run under its name.
+    OutOfSight,
+}
+
 impl Vouching {
     /// A peer is there.
-    pub(super) fn meet(&mut self, peer: PeerId) {
-        if self.returned_at.is_some() && self.seen.len() < SEEN_MAX {
+    fn meet(&mut self, peer: PeerId) {
+        if self.doubt.is_some() && self.seen.len() < SEEN_MAX {
             self.seen.insert(peer);
         }
     }
@@ -105,11 +116,6 @@ impl Vouching {
     /// Whether a peer may have been there in this life.
     fn may_have_seen(&self, peer: PeerId) -> bool {
         self.seen.len() >= SEEN_MAX || self.seen.contains(&peer)
-    }
-
-    /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
-    pub(super) fn part(&mut self, peer: PeerId) {
-        self.astray |= self.met.remove(&peer) && self.met.is_empty();
     }
 }
 
@@ -124,13 +130,13 @@ impl Views {
         let trusted =
             self.standing() != Standing::Member && self.config.breaks(Mutant::TrustsDisksOfBefore);
         if !trusted && !self.config.breaks(Mutant::VotesUnvouched) {
-            self.vouching.returned_at = Some(cx.now());
+            self.vouching.doubt = Some((Doubt::CameBack, cx.now()));
         }
     }
 
     /// Numbers this start, before anybody hears of it.
     pub(super) fn draw_start(&mut self, cx: Cx<'_, '_>) {
-        let mut records = cx.written();
+        let mut records = self.written(cx);
         if self.starts.len() >= STARTS_MAX {
             let least = self.starts.iter().position(|life| !life.vouched).unwrap_or(0);
             let dropped = self.starts.remove(least);
@@ -150,22 +156,67 @@ impl Views {
     /// Whether somebody has vouched for the disk of this peer, or need not: there is nobody else.
     #[must_use]
     pub fn is_vouched_for(&self) -> bool {
-        self.vouching.returned_at.is_none() || self.is_alone()
+        !self.doubts(Doubt::CameBack)
+    }
+
+    /// Whether it doubts itself for that reason.
+    fn doubts(&self, reason: Doubt) -> bool {
+        self.vouching.doubt.is_some_and(|(doubt, _)| doubt == reason) && !self.is_alone()
     }
 
     /// Whether others may have run under this peer's name while nobody saw it, for all that it has heard since.
     #[must_use]
     pub fn is_astray(&self) -> bool {
-        self.vouching.astray && !self.is_alone() && !self.config.breaks(Mutant::GoesOnThoughAstray)
+        self.doubts(Doubt::OutOfSight)
+    }
+
+    /// A peer is there. From the first member on the others have time to show up.
+    pub(super) fn meet(&mut self, peer: PeerId, now: LocalTime) {
+        let first = self.is_in(peer) && !self.vouching.seen.iter().any(|seen| self.is_in(*seen));
+        if first
+            && !self.config.breaks(Mutant::WaitsFromItsStart)
+            && let Some((_, since)) = &mut self.vouching.doubt
+        {
+            *since = now;
+        }
+        self.vouching.meet(peer);
+    }
+
+    /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
+    pub(super) fn part(&mut self, peer: PeerId, now: LocalTime) {
+        self.vouching.met.remove(&peer);
+        if self.is_in(peer) {
+            self.look_for_witnesses(now);
+        }
+    }
+
+    /// If nobody is in sight who knows of this start, it is as if it had come back.
+    fn look_for_witnesses(&mut self, now: LocalTime) {
+        let unseen = self.vouching.met.is_empty() && self.vouching.doubt.is_none();
+        let member = self.standing() == Standing::Member && !self.is_alone();
+        if unseen && member && !self.config.breaks(Mutant::GoesOnThoughAstray) {
+            self.vouching.doubt = Some((Doubt::OutOfSight, now));
+            self.vouching.by.clear();
+            self.vouching.seen.clear();
+            self.up.iter().for_each(|peer| self.vouching.meet(*peer));
+        }
+    }
+
+    /// Who knew this peer knew another one: it is none any more, or will be one anew.
+    fn forget_witnesses(&mut self) {
+        if !self.config.breaks(Mutant::KeepsItsWitnesses) {
+            self.vouching.by.clear();
+            self.vouching.met.clear();
+        }
     }
 
     /// This peer is in a new view, and may not have been in the last.
     pub(super) fn join_in(&mut self, cx: Cx<'_, '_>, was_member: bool) {
         let anew = !was_member && !self.config.breaks(Mutant::WaitsFromItsStart);
-        if anew && self.vouching.returned_at.is_some() {
-            self.vouching.returned_at = Some(cx.now());
+        if anew && let Some((_, since)) = &mut self.vouching.doubt {
+            *since = cx.now();
         }
-        if !self.is_vouched_for() {
+        if self.vouching.doubt.is_some() {
             self.introduce(cx);
         }
     }
@@ -189,12 +240,12 @@ impl Views {
 
     /// An operator says that all who could vouch for this peer are gone.
     pub(super) fn vouch_by_operator(&mut self) {
-        self.vouching.returned_at = None;
+        self.vouching.doubt = None;
     }
 
     /// If all have vouched, or all who were there since, or one and the others had time enough, that will do.
     fn believe(&mut self, now: LocalTime) {
-        let Some(at) = self.vouching.returned_at else { return };
+        let Some((_, since)) = self.vouching.doubt else { return };
         let Some(roster) = self.roster.as_ref().filter(|_| self.standing() == Standing::Member)
         else {
             return;
@@ -203,12 +254,12 @@ impl Views {
         let silent = || roster.members().filter(|peer| *peer != self.me && !by.contains(peer));
         let all = silent().next().is_none();
         let all_seen = !silent().any(|peer| self.vouching.may_have_seen(peer));
-        let waited = |trips: u64| now.since(at) >= self.config.round_trip_worst * trips;
+        let waited = |trips: u64| now.since(since) >= self.config.round_trip_worst * trips;
         let patient = waited(PATIENCE) && !self.config.breaks(Mutant::WaitsForAllItSaw);
         let hasty = self.config.breaks(Mutant::BelievesTheFirst);
         let enough = all || (all_seen && waited(PRESENCE)) || patient || hasty;
         if !by.is_empty() && enough {
-            self.vouching.returned_at = None;
+            self.vouching.doubt = None;
             self.vouching.seen.clear();
         }
     }
@@ -216,8 +267,8 @@ impl Views {
     /// For how long at most those that were there since may yet keep this peer waiting, if one has vouched for it.
     #[must_use]
     pub fn vouched_in(&self, now: LocalTime) -> Option<Span> {
-        let at = self.vouching.returned_at.filter(|_| !self.vouching.by.is_empty())?;
-        Some((at + self.config.round_trip_worst * PATIENCE).since(now))
+        let (_, since) = self.vouching.doubt.filter(|_| !self.vouching.by.is_empty())?;
+        Some((since + self.config.round_trip_worst * PATIENCE).since(now))
     }
 
     /// A member says that it has begun a life.
@@ -262,7 +313,7 @@ impl Views {
         let known = later.next().is_some() && {
             // As many as there were when that life had ended.
             let next = later.next().filter(|_| !self.config.breaks(Mutant::CountsRecordsOfNow));
-            let records = next.map_or_else(|| cx.written(), |next| next.records);
+            let records = next.map_or_else(|| self.written(cx), |next| next.records);
             !counts || writes <= records
         };
         if !known && !self.config.breaks(Mutant::TrustsAnyDisk) {
@@ -278,7 +329,6 @@ impl Views {
         if this_one && self.is_in(from) {
             self.vouching.by.insert(from);
             self.vouching.met.insert(from);
-            self.vouching.astray = false;
             if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
                 life.vouched = true;
                 self.save(cx);
@@ -292,7 +342,23 @@ impl Views {
         let known = self.acquaintances.get_mut(&from);
         // What is written in a life that this peer does not know of yet says nothing of the one that it knows.
         if let Some(known) = known.filter(|known| known.start == start) {
+            self.vouching.heard_more |= writes > known.writes;
             known.writes = known.writes.max(writes);
+        }
+    }
+
+    /// How many records this peer has written, but for those that only count what others have: or two that have nothing
+    /// to say would count each other for ever.
+    pub(super) fn written(&self, cx: &Context<'_, Self>) -> u64 {
+        cx.written().saturating_sub(self.counted)
+    }
+
+    /// Writes down how much others have written, as far as heard.
+    pub(super) fn save_counts(&mut self, cx: Cx<'_, '_>) {
+        let more = core::mem::take(&mut self.vouching.heard_more);
+        if more && !self.config.breaks(Mutant::ForgetsCounts) {
+            self.counted += 1;
+            self.save(cx);
         }
     }
 
@@ -301,7 +367,8 @@ impl Views {
         cx.note(Note::OldDisk);
         (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
         self.campaign = None;
-        self.vouching.returned_at = None;
+        self.vouching.doubt = None;
+        self.forget_witnesses();
         if !self.config.breaks(Mutant::DisownsForNow) {
             self.save(cx);
         }
@@ -328,7 +395,7 @@ impl Views {
     }
 
     pub(super) fn on_forgot(&mut self, from: PeerId, old_disk: bool) {
-        if self.vouching.forgetful.len() < FORGETFUL_MAX {
+        if self.is_in(from) && self.vouching.forgetful.len() < FORGETFUL_MAX {
             self.vouching.forgetful.insert(from, old_disk);
         }
     }
@@ -341,8 +408,9 @@ impl Views {
     }
 
     /// A view was learned: whom this peer remembers, and who knows it.
-    pub(super) fn keep_acquaintances(&mut self) {
+    pub(super) fn keep_acquaintances(&mut self, now: LocalTime) {
         let Some(roster) = &self.roster else { return };
+        let witnessed = !self.vouching.met.is_empty();
         self.acquaintances.retain(|peer, known| roster.badge(*peer) == Some(known.badge));
         self.vouching.by.retain(|peer| roster.contains(*peer));
         self.vouching.met.retain(|peer| roster.contains(*peer));
@@ -352,7 +420,10 @@ impl Views {
         }
         // What was promised as that member does not matter any more.
         if self.badge.is_none() {
-            self.vouching.returned_at = None;
+            self.vouching.doubt = None;
+            self.forget_witnesses();
+        } else if witnessed {
+            self.look_for_witnesses(now);
         }
     }
 }
@@ -385,7 +456,7 @@ mod tests {
             views.vouching.by.insert(peer);
             views.vouching.met.insert(peer);
         }
-        views.keep_acquaintances();
+        views.keep_acquaintances(LocalTime::MIN);
         let Vouching { by, met, .. } = &views.vouching;
         assert_eq!((by.len(), met.len(), views.acquaintances.len()), (1, 1, 1));
     }
@@ -393,7 +464,7 @@ mod tests {
     #[test]
     fn a_crowd_of_strangers_is_not_remembered_and_any_member_may_have_been_in_it() {
         let mut views = a_view_of_two();
-        views.vouching.returned_at = Some(LocalTime::MIN);
+        views.vouching.doubt = Some((Doubt::CameBack, LocalTime::MIN));
         views.vouching.meet(PeerId(7));
         assert!(!views.vouching.may_have_seen(PeerId(2)));
         (100..9_000).for_each(|peer| views.vouching.meet(PeerId(peer)));

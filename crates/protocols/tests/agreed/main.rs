@@ -1,6 +1,7 @@
 //! Locks among peers that agree on who is in, message by message.
 
 mod bounds;
+mod copies;
 mod disks;
 mod operators;
 mod refutations;

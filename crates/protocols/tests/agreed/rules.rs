@@ -74,6 +74,12 @@ struct Unheard {
     founder: Disk,
 }
 
+fn view_on_disk(town: &Town, peer: u64) -> (DurableKey, Durable) {
+    let mut records = town.places[&peer].disk.iter();
+    let view = records.find(|(key, _)| matches!(key, DurableKey::View(_))).unwrap();
+    (view.0.clone(), view.1.clone())
+}
+
 /// A peer was restarted, which the second member has not heard of, and gave its vote to Alice, who is inside with that and
 /// the founder's. Then it was stopped.
 fn a_life_that_one_has_not_heard_of(broken: Option<Mutant>) -> Unheard {
@@ -87,12 +93,15 @@ fn a_life_that_one_has_not_heard_of(broken: Option<Mutant>) -> Unheard {
         let said = town.packets.iter().find(|p| p.to == 2 && p.message.kind() == "VOUCHED");
         voucher = said.map(|packet| packet.message.clone());
     }
+    let (view, then) = view_on_disk(&town, 0);
     town.pass(Span::from_secs(8), |packet| !is_between(packet, 1, 2));
     assert_eq!(town.standing(2), Standing::Voting);
     town.ask(ALICE);
     town.pass(Span::from_secs(1), |packet| !is_between(packet, 1, 2) && !are_apart(packet));
     assert!(town.is_inside(ALICE));
-    let founder = town.places[&0].disk.clone();
+    // As if it had not come to write down how much others had written.
+    let mut founder = town.places[&0].disk.clone();
+    founder.insert(view, then);
     drop(town.stop(2));
     town.packets.retain(|packet| packet.from != 2);
     town.written.insert(2, written);

@@ -163,6 +163,8 @@ fn every_rule_is_needed() {
         M::IntroducesItselfOnce,
         M::GoesOnThoughAstray,
         M::ForgetsCounts,
+        M::HasASayThoughAstray,
+        M::KeepsItsWitnesses,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,
