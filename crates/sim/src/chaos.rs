@@ -1,6 +1,6 @@
 //! Faults at work, and their end.
 
-use sigmalock_core::{Birth, CallId, Input, LockRequest, PeerId, Span};
+use sigmalock_core::{Birth, Input, LockRequest, PeerId, Span};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
@@ -124,11 +124,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     fn forget(&mut self, index: usize, gone: &[PeerId]) {
-        self.peers[index].calls_made += 1;
-        let id = CallId(self.peers[index].calls_made);
         let gone = gone.iter().copied().collect();
-        let request = LockRequest::Forget { gone, unverified: true };
-        self.input(index, Input::Request { id, request });
+        self.operate(index, LockRequest::Forget { gone, unverified: true });
     }
 
     fn is_absent(&self, index: usize) -> bool {

@@ -94,6 +94,8 @@ pub(crate) struct Users {
     expected: usize,
     /// What is said to a user's word, while its peer looks at it.
     heard: Option<(CallId, Vec<LockReply>)>,
+    /// Calls of operators, who are answered when those who are left have been asked.
+    operators: Vec<RequestId>,
 }
 
 impl Users {
@@ -109,6 +111,7 @@ impl Users {
             busy: 0,
             expected: 0,
             heard: None,
+            operators: Vec::new(),
         }
     }
 
@@ -215,6 +218,15 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         for held in calls {
             self.say(index, Word::Release, LockRequest::Release { held });
         }
+    }
+
+    /// An operator says something through a peer.
+    pub(crate) fn operate(&mut self, index: usize, request: LockRequest) {
+        let peer = &mut self.peers[index];
+        let (incarnation, call) = (peer.incarnation, peer.next_call());
+        let client = self.roster.id(index);
+        self.users.operators.push(RequestId { client, incarnation, call });
+        self.input(index, Input::Request { id: call, request });
     }
 
     /// A user says something that is answered at once, unless its peer stops before it gets there.
@@ -343,6 +355,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             (LockReply::Busy, None) => self.record(What::Ended(request, Ending::Busy)),
             (LockReply::TimedOut, None) => self.record(What::Ended(request, Ending::TimedOut)),
             (LockReply::Cancelled, None) => self.record(What::Ended(request, Ending::Cancelled)),
+            (LockReply::Released, _) if self.users.operators.contains(&request) => {}
             (LockReply::Released, _) => {
                 let (word, replies) = (Word::Nothing, vec![reply]);
                 self.record(What::Answered { request, word, replies });
