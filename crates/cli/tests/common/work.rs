@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
-use super::machine::{Machine, lives, pid_in};
+use super::machine::{Machine, lives, pid_in, wait_until};
 
 /// Ways to start work that a killer does not find easily. Each writes its number to `$PID`, and then does nothing for a
 /// minute, whatever it is told by SIGTERM.
@@ -79,11 +79,15 @@ pub(crate) fn guardian(run: &Child) -> Pid {
     child(super::machine::id(run))
 }
 
-/// The only child of a process.
+/// The only child of a process, once it has no other: what it needed to get there may take a moment to end.
 pub(crate) fn child(of: Pid) -> Pid {
-    let children = format!("/proc/{0}/task/{0}/children", of.as_raw_pid());
-    let children = fs::read_to_string(children).expect("it lives");
-    Pid::from_raw(children.trim().parse().expect("one")).expect("a process")
+    let children = || {
+        let children = format!("/proc/{0}/task/{0}/children", of.as_raw_pid());
+        fs::read_to_string(children).expect("it lives")
+    };
+    let only = || children().trim().parse().ok().and_then(Pid::from_raw);
+    wait_until("it has one child", || only().is_some());
+    only().expect("a process")
 }
 
 /// Whoever wants in next gets in, and then nobody of that work is left.
