@@ -216,7 +216,7 @@ impl Views {
         if anew && let Some((_, since)) = &mut self.vouching.doubt {
             *since = cx.now();
         }
-        if self.vouching.doubt.is_some() {
+        if self.vouching.doubt.is_some() || !was_member {
             self.introduce(cx);
         }
     }
@@ -251,7 +251,9 @@ impl Views {
             return;
         };
         let Vouching { by, .. } = &self.vouching;
-        let silent = || roster.members().filter(|peer| *peer != self.me && !by.contains(peer));
+        // Who has forgotten has nothing to say.
+        let speaks = |peer: &PeerId| !by.contains(peer) && !self.has_forgotten(*peer);
+        let silent = || roster.members().filter(|peer| *peer != self.me && speaks(peer));
         let all = silent().next().is_none();
         let all_seen = !silent().any(|peer| self.vouching.may_have_seen(peer));
         let waited = |trips: u64| now.since(since) >= self.config.round_trip_worst * trips;
@@ -283,6 +285,7 @@ impl Views {
         }
         self.vouching.forgetful.remove(&from);
         let known = self.acquaintances.get(&from).copied();
+        let news = known.is_none_or(|known| known.start != start);
         match known {
             Some(known) if known.start != start && after != Some(known.start) => {
                 let Acquaintance { start, writes, .. } = known;
@@ -298,6 +301,10 @@ impl Views {
             }
         }
         cx.send(from, Message::Vouched { start });
+        if news {
+            // Whoever is new here is told of this one at once, not at the next look around.
+            self.introduce_to(cx, from);
+        }
     }
 
     /// A member remembers another start of this peer: it must be one of this disk's, and so must all that the member

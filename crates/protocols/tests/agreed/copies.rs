@@ -262,3 +262,25 @@ fn a_ballot_of_the_last_round_stops_nobody() {
     town.pass(Span::from_secs(20), |_| true);
     assert_eq!(town.view(1).1, [0, 1, 2, 3]);
 }
+
+/// Those who are left had not yet told each other of their starts, or have lost sight of each other for a moment.
+#[test]
+fn a_member_that_forgot_and_is_taken_in_again_costs_no_holder_its_lock() {
+    for apart in [false, true] {
+        let mut town = Town::of(3, None);
+        town.ask(ALICE);
+        town.pass(Span::from_secs(2), |_| true);
+        assert!(town.is_inside(ALICE));
+        drop(town.stop(2));
+        if apart {
+            town.part(&[0], &[1]);
+            town.meet(&[0], &[1]);
+        }
+        town.start(2, Birth::Amnesiac);
+        for _ in 0..600 {
+            town.pass(STEP * 2, |_| true);
+            assert!(town.is_inside(ALICE), "{:?} {:?}", town.standing(0), town.standing(1));
+        }
+        assert_eq!((town.view(0).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
+    }
+}

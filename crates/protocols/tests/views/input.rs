@@ -181,6 +181,8 @@ fn only_members_under_their_own_badge_are_vouched_for() {
     let began = |badge| Message::Began { badge: Badge(badge), start: Start(1), after: None };
     assert_eq!(answers(&mut fleet, 8, began(8)), [""; 0]);
     assert_eq!(answers(&mut fleet, 1, began(8)), [""; 0]);
+    // This one is as new to it.
+    assert_eq!(answers(&mut fleet, 1, began(1)), ["VOUCHED", "BEGAN"]);
     assert_eq!(answers(&mut fleet, 1, began(1)), ["VOUCHED"]);
 }
 
