@@ -35,6 +35,44 @@ fn when_the_guardian_is_killed_the_front_ends_everything() {
 }
 
 #[test]
+fn a_run_that_is_told_to_end_ends_everything_however_it_hides() {
+    let machine = Machine::new();
+    let quick =
+        "setsid sh -c 'trap \"\" TERM INT HUP; echo $$ > $PID; sleep 60; sleep 60' & sleep 60";
+    for (signal, flags) in [
+        (Signal::TERM, &["--kill-grace", "300ms"][..]),
+        (Signal::INT, &["--kill-grace", "300ms"]),
+        (Signal::HUP, &["--kill-grace", "300ms", "--linger"]),
+    ] {
+        let (mut run, work) = spawn(&machine, flags, quick);
+        kill_process(id(&run), signal).expect("it lives");
+        next_enters_after(&machine, work, "told to end");
+        assert_eq!(run.wait().expect("it ends").code(), Some(128 + signal.as_raw()));
+    }
+}
+
+#[test]
+fn a_run_whose_group_is_in_an_outer_pid_namespace_works() {
+    let machine = Machine::new();
+    let run = machine.command(&["run", "/x", "--", "echo", "hi"]);
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc"]).arg(run.get_program()).args(run.get_args());
+    for (name, value) in run.get_envs() {
+        match value {
+            Some(value) => unshare.env(name, value),
+            None => unshare.env_remove(name),
+        };
+    }
+    let ran = unshare.output().expect("it starts");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    if said.starts_with("unshare:") {
+        eprintln!("SKIPPED, NOT TESTED: no namespaces can be made here (they take root)");
+        return;
+    }
+    assert_eq!((ran.status.code(), ran.stdout.as_slice()), (Some(0), &b"hi\n"[..]), "{said}");
+}
+
+#[test]
 fn a_broken_lock_ends_everything_however_it_hides() {
     let machine = Machine::new();
     for (what, script) in ways() {

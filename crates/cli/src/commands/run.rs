@@ -30,8 +30,9 @@ use crate::reach::Peer;
 ///
 /// If the lock is lost, the command and all it started, however it was started, get SIGTERM and then SIGKILL,
 /// before anybody else can be let in. If `run` itself is killed, so are they, and the lock is kept until they are
-/// gone; also those that belong to other users, which can only be waited for. What is left when the command has
-/// ended by itself is told. Work that another daemon starts when the command asks it to (systemd-run, at, docker) is not
+/// gone; also those that belong to other users, which can only be waited for. A signal that asks `run` to end is passed on
+/// to the command, and once that has ended, what it left behind is ended in the same way before the lock is given back.
+/// What is left when the command has ended by itself is told. Work that another daemon starts when the command asks it to (systemd-run, at, docker) is not
 /// looked after: have the command wait for it.
 ///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
@@ -105,8 +106,10 @@ impl Run {
         self.peer.start_if_need_be().await?;
         match front::stand_before_a_guardian().await? {
             front::End::Ended(code) => Ok(Verdict::Like(code)),
-            front::End::Killed => {
-                Err(self.lost("because its guardian was killed, and the command was ended").into())
+            front::End::Killed(left) => {
+                let and =
+                    if left.is_empty() { "the command was ended".into() } else { not_ended(&left) };
+                Err(self.lost(&format!("because its guardian was killed, and {and}")).into())
             }
         }
     }
@@ -184,13 +187,7 @@ impl Run {
                 Err(self.lost("and the command was ended").into())
             }
             // Nothing is given back: they are inside, until the lease ends and longer.
-            End::PutOut(left) => {
-                let what = format!(
-                    "and what belongs to other users could not be ended: {}",
-                    listed(&left)
-                );
-                Err(self.lost(&what).into())
-            }
+            End::PutOut(left) => Err(self.lost(&format!("and {}", not_ended(&left))).into()),
         }
     }
 
@@ -233,6 +230,11 @@ fn quoted(word: &OsStr) -> String {
         return word.into_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Those who can only be waited for.
+fn not_ended(left: &[Process]) -> String {
+    format!("what belongs to other users could not be ended: {}", listed(left))
 }
 
 /// Processes as people want them: not too many.

@@ -8,7 +8,8 @@
 //!
 //! If the front is killed, the guardian ends the command, and only then gives the lock back. If the guardian is killed,
 //! the front ends the command, and the lock stays until its lease ends. Stopping the front stops nothing else; the guardian
-//! is never stopped for long, because a clock of the system has it go on.
+//! is not stopped for long, because a clock of the system has it go on; unless it is stopped so often (thousands of times a
+//! second) that a stop takes back a signal of that clock before it arrives, for then the clock is not set again.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, stdin, stdout};
@@ -20,14 +21,14 @@ use nix::sys::signal::{SigEvent, SigevNotify};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
 use rustix::process::{
-    Pid, Signal, getpgid, getpid, getppid, kill_process, set_parent_process_death_signal,
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
 use tokio::sync::watch;
 
 use super::group::State;
 use super::signals::Signals;
 use super::terminal;
-use super::tree::Tree;
+use super::tree::{Process, Tree, group_of};
 
 /// The flag that makes a `run` the guardian of another.
 pub(crate) const FLAG: &str = "--guards";
@@ -72,7 +73,8 @@ pub(crate) const GO_ON: Signal = Signal::URG;
 pub(crate) struct Front {
     pid: Pid,
     /// Its process group, to which the terminal belongs when the command does not have it.
-    group: Pid,
+    /// None in an outer PID namespace, where it has no number here.
+    group: Option<Pid>,
     ended: watch::Receiver<bool>,
     /// Whoever stops this process stops it for no longer than until the next tick.
     _ticks: Timer,
@@ -93,9 +95,10 @@ impl Front {
         });
         set_parent_process_death_signal(Some(AWAKE))?;
         let ticks = ticks()?;
-        let (Ok(group), true) = (getpgid(Some(pid)), getppid() == Some(pid)) else {
+        if getppid() != Some(pid) {
             return Ok(None);
-        };
+        }
+        let group = group_of(pid);
         Ok(Some(Self { pid, group, ended, _ticks: ticks }))
     }
 
@@ -112,31 +115,37 @@ impl Front {
     /// Whether the terminal is the front's to give, and nobody whom the command writes to, such as a pager, needs it as
     /// well.
     pub(crate) fn has_terminal(&self) -> bool {
-        stdin().is_terminal() && stdout().is_terminal() && terminal::belongs_to(self.group)
+        stdin().is_terminal() && stdout().is_terminal() && self.owns_terminal()
+    }
+
+    fn owns_terminal(&self) -> bool {
+        self.group.is_some_and(terminal::belongs_to)
     }
 
     /// Takes the terminal back from that group.
     pub(crate) fn take_terminal(&self, from: Pid) {
-        if terminal::belongs_to(from) {
-            terminal::give_to(self.group);
+        if let Some(group) = self.group
+            && terminal::belongs_to(from)
+        {
+            terminal::give_to(group);
         }
     }
 
     /// Gives the terminal to that group, if the front has it.
     pub(crate) fn give_terminal(&self, to: Pid) {
-        if terminal::belongs_to(self.group) {
+        if self.owns_terminal() {
             terminal::give_to(to);
         }
     }
 }
 
 /// How a guardian came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// By itself, with this exit code.
     Ended(u8),
-    /// It was killed; everything that it had started has been.
-    Killed,
+    /// It was killed; everything that it had started has been, but for these, who belong to other users.
+    Killed(Vec<Process>),
 }
 
 /// Has this very command line carried out by a guardian, and is to the outside what that does.
@@ -147,8 +156,7 @@ pub(crate) async fn stand_before_a_guardian() -> io::Result<End> {
     loop {
         match guardian.look()? {
             State::Ended(_) if guardian.was_killed() => {
-                guardian.kill().await;
-                return Ok(End::Killed);
+                return Ok(End::Killed(guardian.kill().await));
             }
             State::Ended(code) => return Ok(End::Ended(code)),
             // It has a clock to look at.

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::front::{Front, GO_ON, STOP};
 use super::group::State;
-use super::signals::Signals;
+use super::signals::{ENDING, Signals};
 use super::tree::{Process, Tree};
 
 /// The right under which a command runs.
@@ -40,7 +40,7 @@ const ENDED_EVERY: Duration = Duration::from_millis(5);
 /// How a supervised command came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself, or by a signal passed on, with this exit code; and whom it left behind.
+    /// By itself, with this exit code, and whom it left behind; or by a signal passed on, and then nobody is left.
     Ended(u8, Vec<Process>),
     /// It was put out because the lock was lost. Those who are left belong to other users.
     PutOut(Vec<Process>),
@@ -70,6 +70,8 @@ pub(crate) struct Supervisor<R> {
     /// How long the right was to last when that was heard. At first it may be short, until the hosts
     /// know that somebody is there.
     lease: Duration,
+    /// Whether the user wants it to end. What it leaves behind is ended as well then.
+    told: bool,
 }
 
 impl<R: Right> Supervisor<R> {
@@ -77,7 +79,7 @@ impl<R: Right> Supervisor<R> {
         tree: Tree, front: Front, has_terminal: bool, right: R, manner: Manner,
     ) -> Self {
         let (deadline_us, lease) = (0, Duration::ZERO);
-        Self { tree, front, has_terminal, right, manner, deadline_us, lease }
+        Self { tree, front, has_terminal, right, manner, deadline_us, lease, told: false }
     }
 
     /// How long the command has between SIGTERM and SIGKILL. A part of the lease: that a renewal is
@@ -114,21 +116,26 @@ impl<R: Right> Supervisor<R> {
             tokio::select! {
                 biased;
                 () = self.right.lost() => return Ok(End::PutOut(self.put_out().await)),
-                () = self.front.gone() => return Ok(self.end_orphan().await),
+                () = self.front.gone() => return Ok(self.end_all(End::Orphaned).await),
                 signal = signals.next() => match signal {
                     Signal::CHILD => {}
                     STOP => self.tree.signal(Signal::TSTP),
                     GO_ON => self.go_on(),
-                    signal => self.tree.signal(signal),
+                    signal => {
+                        self.told |= ENDING.contains(&signal);
+                        self.tree.signal(signal);
+                    }
                 },
                 () = sleep(spare.min(LOOK_EVERY)) => {}
             }
             match self.tree.look()? {
                 // If it cannot be known who is left, nothing is given back.
                 State::Ended(code) => match self.tree.left() {
-                    Ok(left) if left.is_empty() || !self.manner.linger => {
-                        return Ok(End::Ended(code, left));
+                    Ok(left) if left.is_empty() => return Ok(End::Ended(code, left)),
+                    Ok(_) | Err(_) if self.told => {
+                        return Ok(self.end_all(End::Ended(code, Vec::new())).await);
                     }
+                    Ok(left) if !self.manner.linger => return Ok(End::Ended(code, left)),
                     Ok(_) | Err(_) => {}
                 },
                 // The shell wants to see the front stop as well.
@@ -149,8 +156,8 @@ impl<R: Right> Supervisor<R> {
         self.tree.signal(Signal::CONT);
     }
 
-    /// Nobody waits for the command any more. It is ended, and the lock is kept until all of it has.
-    async fn end_orphan(&mut self) -> End {
+    /// Nobody wants the command any more. It is ended, and the lock is kept until all of it has: then this is the end.
+    async fn end_all(&mut self, end: End) -> End {
         while !self.put_out().await.is_empty() {
             tokio::select! {
                 biased;
@@ -158,7 +165,7 @@ impl<R: Right> Supervisor<R> {
                 () = sleep(LOOK_EVERY) => {}
             }
         }
-        End::Orphaned
+        end
     }
 
     /// How long until the command has to be told to end, if nothing extends the right.

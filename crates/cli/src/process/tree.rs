@@ -271,6 +271,12 @@ fn read(pid: Pid) -> io::Result<Option<(Process, bool)>> {
     parse(pid, &stat).map(Some).ok_or_else(|| io::Error::other("the process table makes no sense"))
 }
 
+/// The process group of a process. None if its leader has no number in this PID namespace, of which the system itself would
+/// say 0: that is none that may be asked for.
+pub(crate) fn group_of(pid: Pid) -> Option<Pid> {
+    read(pid).ok().flatten().and_then(|(process, _)| Pid::from_raw(process.group))
+}
+
 fn parse(pid: Pid, stat: &str) -> Option<(Process, bool)> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
