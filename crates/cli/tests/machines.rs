@@ -211,6 +211,13 @@ fn a_configuration_that_names_a_swarm_keeps_private_peers_from_being_started() {
     host.write("etc/sigmalock/config.toml", "api = 'unix:/run/nowhere/s'\n");
     nobody_enters(&host, &EVERYBODY, &["unix:/run/nowhere/s"]);
     fs::remove_file(host.file("etc/sigmalock/config.toml")).expect("ours");
+    // What cannot be looked at, as on a disk that is not there now, may name one.
+    std::os::unix::fs::symlink("/mnt/config.toml", host.file("etc/sigmalock/config.toml"))
+        .expect("new");
+    let ran = host.run(ROOT, &TRY);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/etc/sigmalock/config.toml"), "{}", ran.stderr);
+    fs::remove_file(host.file("etc/sigmalock/config.toml")).expect("ours");
     host.write("nobody/.config/sigmalock/config.toml", "[node]\nmdns = true\n");
     nobody_enters(&host, &[NOBODY], &["nobody/.config/sigmalock/config.toml", "[node] mdns"]);
     for name in ["SIGMALOCK_JOIN", "SIGMALOCK_SWARM_KEY", "SIGMALOCK_EXPECT"] {
@@ -411,6 +418,11 @@ fn a_swarm_that_is_demanded_is_that_or_none() {
     assert!(wrong.stderr.contains(&both), "{}", wrong.stderr);
     let by_variable = end(host.command(ROOT, &TRY).env("SIGMALOCK_SWARM", &other.id));
     assert_eq!(by_variable.code, Some(69), "{}", by_variable.stderr);
+    // A script whose variable is unset does not enter anywhere.
+    for ran in [demand("", &[]), end(host.command(ROOT, &TRY).env("SIGMALOCK_SWARM", ""))] {
+        assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+        assert!(ran.stderr.contains("key show` and `status` tell"), "{}", ran.stderr);
+    }
     host.write("etc/sigmalock/config.toml", &format!("swarm = '{}'\n", other.id));
     assert_eq!(host.run(ROOT, &TRY).code, Some(69), "by the machine's configuration");
     assert!(enters(&demand(&key.id, &[])), "a flag outdoes it");
