@@ -476,6 +476,20 @@ fn a_private_peer_has_a_secret_of_its_own_and_listens_nowhere_but_at_its_socket(
 }
 
 #[test]
+fn a_private_peer_closes_an_empty_data_directory_and_writes_to_no_other_that_is_open() {
+    let Some(host) = Host::new() else { return };
+    let data = host.file("root/.local/state/sigmalock-private");
+    fs::create_dir_all(&data).expect("new");
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).expect("ours");
+    fs::write(data.join("letter"), "dear").expect("ours");
+    assert_eq!(host.run(ROOT, &TRY).code, Some(69));
+    assert!(!data.join("swarm.key").exists());
+    fs::remove_file(data.join("letter")).expect("ours");
+    assert!(enters(&host.run(ROOT, &TRY)));
+    assert_eq!(fs::metadata(&data).expect("there").mode() & 0o777, 0o700);
+}
+
+#[test]
 fn a_private_peer_and_one_of_a_swarm_do_not_take_each_others_place() {
     let Some(host) = Host::new() else { return };
     let key = Key::new();
