@@ -17,7 +17,7 @@ pub(crate) struct Peer {
     #[arg(long, value_name = "ADDR")]
     api: Option<String>,
     /// Only a peer of this swarm: the id that `key show` and `status` tell [env: SIGMALOCK_SWARM]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = swarm_id)]
     swarm: Option<String>,
     /// Your private peer, whatever this machine belongs to: excludes only your other commands here [env: SIGMALOCK_PRIVATE]
     #[arg(long, conflicts_with_all = ["api", "swarm"])]
@@ -60,10 +60,18 @@ impl Peer {
 
     /// With what was said of the peer.
     fn meant(&self, mut options: ConnectOptions) -> ConnectOptions {
-        let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        (options.api, options.swarm) = (said(&self.api), said(&self.swarm));
+        options.api = self.api.clone().filter(|text| !text.is_empty());
+        options.swarm = self.swarm.clone();
         options.private = self.private;
         options
+    }
+}
+
+/// An empty one, as of a script whose variable is unset, would let in where another swarm is meant.
+fn swarm_id(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("this names no swarm: say the id that `key show` and `status` tell".to_owned()),
+        false => Ok(text.to_owned()),
     }
 }
 

@@ -211,6 +211,13 @@ fn a_configuration_that_names_a_swarm_keeps_private_peers_from_being_started() {
     host.write("etc/sigmalock/config.toml", "api = 'unix:/run/nowhere/s'\n");
     nobody_enters(&host, &EVERYBODY, &["unix:/run/nowhere/s"]);
     fs::remove_file(host.file("etc/sigmalock/config.toml")).expect("ours");
+    // What cannot be looked at, as on a disk that is not there now, may name one.
+    std::os::unix::fs::symlink("/mnt/config.toml", host.file("etc/sigmalock/config.toml"))
+        .expect("new");
+    let ran = host.run(ROOT, &TRY);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/etc/sigmalock/config.toml"), "{}", ran.stderr);
+    fs::remove_file(host.file("etc/sigmalock/config.toml")).expect("ours");
     host.write("nobody/.config/sigmalock/config.toml", "[node]\nmdns = true\n");
     nobody_enters(&host, &[NOBODY], &["nobody/.config/sigmalock/config.toml", "[node] mdns"]);
     for name in ["SIGMALOCK_JOIN", "SIGMALOCK_SWARM_KEY", "SIGMALOCK_EXPECT"] {
@@ -411,6 +418,11 @@ fn a_swarm_that_is_demanded_is_that_or_none() {
     assert!(wrong.stderr.contains(&both), "{}", wrong.stderr);
     let by_variable = end(host.command(ROOT, &TRY).env("SIGMALOCK_SWARM", &other.id));
     assert_eq!(by_variable.code, Some(69), "{}", by_variable.stderr);
+    // A script whose variable is unset does not enter anywhere.
+    for ran in [demand("", &[]), end(host.command(ROOT, &TRY).env("SIGMALOCK_SWARM", ""))] {
+        assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+        assert!(ran.stderr.contains("key show` and `status` tell"), "{}", ran.stderr);
+    }
     host.write("etc/sigmalock/config.toml", &format!("swarm = '{}'\n", other.id));
     assert_eq!(host.run(ROOT, &TRY).code, Some(69), "by the machine's configuration");
     assert!(enters(&demand(&key.id, &[])), "a flag outdoes it");
@@ -461,6 +473,20 @@ fn a_private_peer_has_a_secret_of_its_own_and_listens_nowhere_but_at_its_socket(
     assert!(enters(&host.run(ROOT, &TRY)));
     assert_ne!(host.private(ROOT)["swarm"], status["swarm"]);
     assert_eq!(fs::read_dir(host.file("tmp")).expect("there").count(), 0, "it leaves no trace");
+}
+
+#[test]
+fn a_private_peer_closes_an_empty_data_directory_and_writes_to_no_other_that_is_open() {
+    let Some(host) = Host::new() else { return };
+    let data = host.file("root/.local/state/sigmalock-private");
+    fs::create_dir_all(&data).expect("new");
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).expect("ours");
+    fs::write(data.join("letter"), "dear").expect("ours");
+    assert_eq!(host.run(ROOT, &TRY).code, Some(69));
+    assert!(!data.join("swarm.key").exists());
+    fs::remove_file(data.join("letter")).expect("ours");
+    assert!(enters(&host.run(ROOT, &TRY)));
+    assert_eq!(fs::metadata(&data).expect("there").mode() & 0o777, 0o700);
 }
 
 #[test]

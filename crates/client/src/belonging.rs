@@ -47,10 +47,14 @@ fn somebodys_trace() -> Option<String> {
     }
 }
 
-/// What cannot be looked at is taken to be there.
-fn is_there(path: &Path) -> bool {
+/// What cannot be looked at is taken to be there, and so is what lies behind a link that leads nowhere.
+pub(crate) fn is_there(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.parent().is_some_and(|dir| {
+            fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_symlink())
+                && fs::metadata(dir).is_err()
+        }),
         Err(error) => {
             !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         }

@@ -16,6 +16,7 @@ use crate::lock::Lock;
 use crate::place::Address;
 use crate::report;
 use crate::session::{Opening, Session};
+use crate::settings;
 use crate::several::Locks;
 use crate::start::Started;
 
@@ -96,6 +97,7 @@ impl ConnectOptions {
     /// # Errors
     /// As [`Client::connect`].
     pub async fn connect_to(&self, address: &Address) -> Result<Client, ConnectError> {
+        settings::demand(self.swarm.as_deref(), "the program")?;
         let demand = match &self.swarm {
             Some(id) => Demand::Swarm(id.clone()),
             None => Demand::Nothing,

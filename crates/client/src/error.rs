@@ -121,6 +121,15 @@ pub enum SettingsError {
         /// Who says so: the command line, or the environment.
         source_of: &'static str,
     },
+    /// A swarm is demanded, and the demand is empty, as of a script whose variable is unset. Name one, or demand none.
+    #[error(
+        "{source_of} demands a swarm, and names none: say the id that `sigmalock key show` and `status` tell, or leave it \
+         out"
+    )]
+    NoSwarm {
+        /// Who does: the program, a variable of the environment, or a file.
+        source_of: String,
+    },
     /// A configuration file cannot be used.
     #[error("{path}: {why}", path = path.display())]
     File {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use crate::belonging;
 use crate::error::SettingsError;
 use crate::place;
 
@@ -54,6 +55,13 @@ impl Wish {
         Self { api: self.api.or(farther.api), swarm: self.swarm.or(farther.swarm), private }
     }
 
+    /// This, which is what is said up to that source. A demand that says nothing was meant to say something, and is no
+    /// leave to enter anywhere.
+    fn demanding(self, source_of: &str) -> Result<Self, SettingsError> {
+        demand(self.swarm.as_deref(), source_of)?;
+        Ok(self)
+    }
+
     fn checked(self, source_of: &'static str) -> Result<Self, SettingsError> {
         if self.private && (self.api.is_some() || self.swarm.is_some()) {
             return Err(SettingsError::Contradiction { source_of });
@@ -65,7 +73,8 @@ impl Wish {
         // Whatever else is said does not mean it.
         let yes = |word: String| ["1", "true", "yes"].contains(&word.as_str());
         let private = variable(PRIVATE_VARIABLE).is_some_and(yes);
-        Self { api: variable(place::API_VARIABLE), swarm: variable(SWARM_VARIABLE), private }
+        let swarm = env::var_os(SWARM_VARIABLE).map(|id| id.to_string_lossy().into_owned());
+        Self { api: variable(place::API_VARIABLE), swarm, private }
     }
 
     fn of_file(file: &Table) -> Self {
@@ -76,12 +85,23 @@ impl Wish {
 
 /// What is meant, all in all.
 pub(crate) fn resolve(said: Wish) -> Result<Wish, SettingsError> {
-    let mut wish = said.checked("the program")?;
+    let mut wish = said.demanding("the program")?.checked("the program")?;
     wish = wish.or(Wish::of_environment().checked("the environment")?);
-    for (_, file) in files(None)? {
-        wish = wish.or(Wish::of_file(&file));
+    wish = wish.demanding(SWARM_VARIABLE)?;
+    for (path, file) in files(None)? {
+        wish = wish.or(Wish::of_file(&file)).demanding(&path.display().to_string())?;
     }
     Ok(wish)
+}
+
+/// An empty demand is none that any peer could meet.
+pub(crate) fn demand(swarm: Option<&str>, source_of: &str) -> Result<(), SettingsError> {
+    match swarm {
+        Some(id) if id.trim().is_empty() => {
+            Err(SettingsError::NoSwarm { source_of: source_of.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What names a swarm, in words, if anything does.
@@ -135,7 +155,13 @@ fn file(path: &Path, must_be_there: bool) -> Result<Option<Table>, SettingsError
     let unusable = |why: String| SettingsError::File { path: path.to_owned(), why };
     let mut text = String::new();
     match File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_string(&mut text)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => return Ok(None),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && !must_be_there
+                && !belonging::is_there(path) =>
+        {
+            return Ok(None);
+        }
         Err(error) => return Err(unusable(error.to_string())),
         Ok(length) if length as u64 > FILE_LEN_MAX => {
             return Err(unusable(format!("a configuration has at most {FILE_LEN_MAX} bytes")));
@@ -178,6 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_demand_is_refused_unless_something_nearer_is_said() {
+        let empty = || Wish { swarm: Some(" ".into()), ..Wish::default() };
+        let refused = resolve(empty()).unwrap_err().to_string();
+        assert!(refused.starts_with("the program demands a swarm, and names none"), "{refused}");
+        assert!(Wish::default().or(empty()).demanding("it").is_err());
+        assert!(wish("", "s", false).or(empty()).demanding("it").is_ok());
+        assert!(wish("", "", true).or(empty()).demanding("it").is_ok());
+    }
+
+    #[test]
     fn a_file_that_says_with_whom_a_peer_is_to_be_names_a_swarm() {
         let names = |text: &str| names_in(&text.parse().unwrap());
         for text in [
@@ -205,6 +241,11 @@ mod tests {
             std::fs::write(&path, &text).unwrap();
             assert!(file(&path, false).is_err(), "{}", &text[..text.len().min(20)]);
         }
+        std::fs::remove_file(&path).unwrap();
+        // One that leads nowhere is there, and nobody knows what it says.
+        std::os::unix::fs::symlink("/nowhere/at/all", &path).unwrap();
+        assert!(file(&path, false).is_err());
+        assert!(file(&path.join("config.toml"), false).is_err());
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -1,13 +1,13 @@
 //! The secret of a peer's swarm; and what tells the other users of its machine that there is such a swarm.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use sigmalock::trace;
-use sigmalock_node::Config;
 use sigmalock_node::key::SwarmKey;
+use sigmalock_node::{Config, StartError};
 
 use super::Node;
 use crate::commands::key;
@@ -50,6 +50,21 @@ impl Node {
     }
 }
 
+/// Before anything of a peer is in it: then nobody can tell any more that it was empty.
+fn close_to_others(dir: &Path) -> anyhow::Result<()> {
+    let meta = fs::metadata(dir)?;
+    let mode = meta.mode() & 0o777;
+    // Whose it must be is seen to where it is used.
+    if mode & 0o077 == 0 || meta.uid() != rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    if fs::read_dir(dir)?.next().is_some() {
+        let exposed = StartError::Exposed { path: dir.into(), mode };
+        return Err(Failure::usage(exposed.to_string()).into());
+    }
+    Ok(fs::set_permissions(dir, Permissions::from_mode(0o700))?)
+}
+
 /// The secret that a private swarm drew for itself, in its data directory. Nobody else ever needs it.
 fn own_key(dir: &Path) -> anyhow::Result<SwarmKey> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -63,6 +78,7 @@ fn own_key(dir: &Path) -> anyhow::Result<SwarmKey> {
         _ => {}
     }
     let key = SwarmKey::generate()?;
+    close_to_others(dir)?;
     key.write_new(&draft)?;
     fs::rename(&draft, &path)?;
     Ok(key)
