@@ -35,7 +35,7 @@ pub struct ConnectOptions {
     /// Where the peer is, as in [`Client::connect`]. Default: see [`Client::connect_default`].
     pub api: Option<String>,
     /// The swarm that the peer must be of: the id of its key, as `sigmalock key show` and `status` tell it. Default: as
-    /// [`settings`](crate::settings) say; else any.
+    /// [`settings`] say; else any.
     pub swarm: Option<String>,
     /// Whether the user's private peer is meant, even on a machine of a swarm. Its locks exclude nobody but other commands
     /// and programs of this user on this machine that use it, too.
