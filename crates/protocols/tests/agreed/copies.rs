@@ -4,7 +4,7 @@ use sigmalock_core::{Birth, CallId, Input, LockRequest, Message as _, PeerId, Sp
 use sigmalock_protocols::agreed::Message;
 use sigmalock_protocols::views::{self, Ballot, Mutant};
 
-use crate::refutations::{are_apart, are_two_inside, recovered};
+use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
 use crate::town::{ALICE, BOB, Packet, Place, STEP, Town};
 
 fn involves(packet: &Packet, peer: u64) -> bool {
@@ -43,23 +43,30 @@ fn an_old_disk_of_who_was_added_again_is_noticed() {
     assert!(are_two_inside(&who_was_added_again_is_put_back(Some(broken))), "{broken}");
 }
 
-/// The original of two is out of sight; a copy of its disk runs, votes for Alice, and is gone. The original comes back.
-fn a_copy_runs_and_the_original_comes_back(town: &mut Town, original: Place, others: [u64; 2]) {
-    let [near, far] = others;
+/// Two is out of sight. A copy of its disk runs under its name, votes for Alice, and is gone; Bob waits for its vote. Alice
+/// is seen by the nearer of the others only, Bob by the farther one.
+pub(crate) fn a_copy_runs_meanwhile(town: &mut Town, disk: &Disk, [near, far]: [u64; 2]) {
     let apart = |p: &Packet| is_between(p, ALICE, far) || is_between(p, BOB, near);
-    town.start(2, recovered(&original.disk));
+    town.start(2, recovered(disk));
     town.pass(Span::from_secs(8), |packet| !apart(packet));
     assert_eq!(town.standing(2), Standing::Voting);
-    town.ask(ALICE);
-    town.pass(Span::from_secs(1), |packet| !apart(packet));
-    town.ask(BOB);
-    town.pass(Span::from_secs(1), |packet| !apart(packet));
+    for user in [ALICE, BOB] {
+        town.ask(user);
+        town.pass(Span::from_secs(1), |packet| !apart(packet));
+    }
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
     drop(town.stop(2));
     town.packets.retain(|packet| packet.from != 2);
     town.pass(Span::from_secs(1), |packet| !apart(packet));
+}
+
+/// The original comes back after that, and what others remember of it is slow.
+fn a_copy_runs_and_the_original_comes_back(town: &mut Town, original: Place, others: [u64; 2]) {
+    a_copy_runs_meanwhile(town, &original.disk, others);
+    let [near, far] = others;
     town.places.insert(2, original);
     town.meet(&[2], &[near, far, BOB]);
+    let apart = |p: &Packet| is_between(p, ALICE, far) || is_between(p, BOB, near);
     let late = |p: &Packet| p.to == 2 && p.message.kind() == "REMEMBERED";
     town.pass(STEP * 10, |packet| !apart(packet) && !late(packet));
 }
@@ -232,17 +239,7 @@ fn a_late_voucher_says_nothing_about_now() {
     town.part(&[2], &[0, 1, ALICE, BOB]);
     town.packets.retain(|p| !involves(p, 2));
     let original = town.places.remove(&2).unwrap();
-    town.start(2, recovered(&original.disk));
-    town.pass(Span::from_secs(1), |_| true);
-    assert_eq!(town.standing(2), Standing::Voting);
-    town.ask(ALICE);
-    town.pass(Span::from_secs(1), |p| !are_apart(p));
-    town.ask(BOB);
-    town.pass(Span::from_secs(1), |p| !are_apart(p));
-    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
-    drop(town.stop(2));
-    town.packets.retain(|p| p.from != 2);
-    town.pass(Span::from_secs(1), |p| !are_apart(p));
+    a_copy_runs_meanwhile(&mut town, &original.disk, [0, 1]);
     town.places.insert(2, original);
     town.meet(&[2], &[0, 1, BOB]);
     town.give(2, Input::Receive { from: PeerId(0), message: voucher.unwrap() });

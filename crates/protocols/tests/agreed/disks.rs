@@ -4,6 +4,7 @@ use sigmalock_core::{Birth, Span, Standing};
 use sigmalock_protocols::agreed;
 use sigmalock_protocols::views::{Mutant, STARTS_MAX};
 
+use crate::copies::a_copy_runs_meanwhile;
 use crate::refutations::{are_apart, are_two_inside, recovered};
 use crate::town::{ALICE, BOB, DISKLESS, Packet, Town};
 
@@ -14,17 +15,7 @@ fn the_original_comes_back(broken: Option<Mutant>) -> Town {
     town.part(&[2], &[0, 1, ALICE, BOB]);
     town.packets.retain(|packet| ![packet.from, packet.to].contains(&2));
     let original = town.places.remove(&2).unwrap();
-    town.start(2, recovered(&original.disk));
-    town.pass(Span::from_secs(1), |_| true);
-    assert_eq!(town.standing(2), Standing::Voting);
-    town.ask(ALICE);
-    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
-    town.ask(BOB);
-    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
-    assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
-    drop(town.stop(2));
-    town.packets.retain(|packet| packet.from != 2);
-    town.pass(Span::from_secs(1), |packet| !are_apart(packet));
+    a_copy_runs_meanwhile(&mut town, &original.disk, [0, 1]);
     town.places.insert(2, original);
     town.meet(&[2], &[0, 1, BOB]);
     town.pass(Span::from_secs(2), |packet| !are_apart(packet));

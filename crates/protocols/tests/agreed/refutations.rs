@@ -12,7 +12,7 @@ use sigmalock_protocols::views::STARTS_MAX;
 
 use crate::town::{ALICE, BOB, Packet, Town};
 
-type Disk = BTreeMap<DurableKey, Durable>;
+pub(crate) type Disk = BTreeMap<DurableKey, Durable>;
 
 fn crosses(packet: &Packet, one: &[u64]) -> bool {
     one.contains(&packet.from) != one.contains(&packet.to)

@@ -1,7 +1,5 @@
 //! Rules of views, each left out in turn: stories that end well with it, and badly without.
 
-use std::collections::BTreeMap;
-
 use sigmalock_core::{
     Birth, CallId, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId, Span,
     Standing,
@@ -10,10 +8,8 @@ use sigmalock_protocols::agreed::{Durable, DurableKey, Message};
 use sigmalock_protocols::sigma;
 use sigmalock_protocols::views::{self, Mutant};
 
-use crate::refutations::{are_apart, are_two_inside, recovered};
+use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
 use crate::town::{ALICE, BOB, Packet, STEP, Town};
-
-type Disk = BTreeMap<DurableKey, Durable>;
 
 /// Neither hears the other side.
 pub(crate) fn within(packet: &Packet, side: &[u64]) -> bool {
