@@ -8,7 +8,8 @@
 //! `no_std` has the compiler check that.
 //!
 //! Reading order: [`protocol`] (the contract), [`lock`] (what a lock protocol is asked and answers),
-//! [`lease`] (the arithmetic that makes leases safe without synchronised clocks), then the small
+//! [`lease`] (the arithmetic that makes leases safe without synchronised clocks), [`member`] (what an agreed
+//! membership is asked), then the small
 //! types in [`name`], [`id`], [`time`], the driver's [`timers`], and [`report`], what people get to see.
 #![no_std]
 
@@ -17,6 +18,7 @@ extern crate alloc;
 pub mod id;
 pub mod lease;
 pub mod lock;
+pub mod member;
 pub mod name;
 pub mod protocol;
 pub mod report;
@@ -25,10 +27,11 @@ pub mod timers;
 
 pub use id::{CallId, Incarnation, Key, PeerId, ReplicaId, RequestId, Token};
 pub use lease::{Echo, Lease, Margin};
-pub use lock::{Acquire, ForgetRefusal, LockReply, LockRequest, Mode, Patience, Refusal};
+pub use lock::{Acquire, LockReply, LockRequest, Mode, Patience, Refusal};
+pub use member::{ForgetRefusal, MemberReply, MemberRequest};
 pub use name::{Name, NameError};
 pub use protocol::{
-    Birth, Context, Effect, HandedOver, Input, Message, Part, Protocol, Surroundings, View,
+    Birth, Context, Effect, Input, Member, Message, Part, Protocol, Surroundings, View,
 };
 pub use report::{
     HolderReport, Inspect, LocalReport, MemberReport, OWNERS_SHOWN_MAX, OwnerReport, ReplicaReport,

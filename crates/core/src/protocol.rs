@@ -27,8 +27,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::id::{CallId, Incarnation, Key, PeerId, ReplicaId};
-use crate::name::Name;
+use crate::id::{CallId, Incarnation, PeerId};
 use crate::time::{LocalTime, WallTime};
 
 /// A protocol: one peer's share of a distributed algorithm, for any number of resources at once.
@@ -90,8 +89,7 @@ pub enum Input<P: Protocol> {
     PeerUp(PeerId),
     /// The driver cannot reach this peer. A hint: it may be alive and well.
     PeerDown(PeerId),
-    /// The peer is about to leave for good. Whoever hosts something hands it over; the driver's
-    /// [`Surroundings::host_of`] no longer names this peer.
+    /// The peer is about to leave for good. Whoever hosts something hands it over.
     Leave,
     /// The membership that peers agree on has changed; where they do not, this never comes.
     ViewChanged(View),
@@ -114,9 +112,25 @@ pub struct View {
     /// Grows with every view.
     pub number: u64,
     /// The members, ascending.
-    pub members: Arc<[PeerId]>,
+    pub members: Arc<[Member]>,
     /// Whether this peer is one of them.
     pub part: Part,
+}
+
+impl View {
+    /// The members alone, ascending.
+    pub fn peers(&self) -> impl ExactSizeIterator<Item = PeerId> {
+        self.members.iter().map(|member| member.peer)
+    }
+}
+
+/// A member of a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// Who it is.
+    pub peer: PeerId,
+    /// Its place among the members, which it keeps for as long as it is one.
+    pub seat: u16,
 }
 
 /// A peer's part in a view.
@@ -169,64 +183,16 @@ pub enum Effect<P: Protocol> {
     Note(P::Note),
 }
 
-/// What a peer has handed over to this one in its present session, or when that ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandedOver {
-    /// Nothing, as far as known.
-    Nothing,
-    /// Whatever was this peer's to host.
-    Mine {
-        /// From when on it vouches for those who hosted before it, on this peer's clock.
-        from: LocalTime,
-    },
-    /// All it had: it has left.
-    Everything {
-        /// The same.
-        from: LocalTime,
-    },
-}
-
-/// What the driver lends a protocol while it handles an input.
+/// What the driver lends every protocol while it handles an input. What only some protocols need to know of the
+/// world is theirs to keep, and is told to them.
 pub trait Surroundings {
     /// The wall clock, a hint.
     fn wall(&self) -> WallTime;
     /// The next number of this peer's random stream.
     fn random(&mut self) -> u64;
-    /// The neighbour that is next on the way to a key; `None` if this peer is the closest it knows.
-    fn next_hop(&self, key: &Key) -> Option<PeerId>;
-    /// The peer that hosts a replica, as far as this peer knows.
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId>;
-    /// Until when somebody else may have a vote out for a replica that this peer hosts and has no
-    /// memory of: a former host that is gone, or one that has not yet handed its replicas over.
-    /// `handed_over` says of a peer whether it has. Where hosting never moves: never.
-    fn inherited_until(
-        &self, _replica: &ReplicaId, _handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        LocalTime::MIN
-    }
-    /// Until when this peer cannot vouch, towards another, that whatever was hosted before it has run out
-    /// or been handed over.
-    fn unsure_until(
-        &self, _asked_by: PeerId, _handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        LocalTime::MIN
-    }
-    /// Whether this peer sees enough of the swarm to vote; one that may be cut off from most of it
-    /// had better not.
-    fn may_vote(&self) -> bool {
-        true
-    }
-    /// Where peers agree on who is in: the replicas of a name.
-    fn seats(&self, _name: &Name) -> Vec<u16> {
-        Vec::new()
-    }
     /// How many records have been written to this peer's disk, by all its lives up to this input.
     fn written(&self) -> u64 {
         0
-    }
-    /// Until when it is certain that votes counted now are not passed over by a later membership.
-    fn counts_until(&self) -> LocalTime {
-        LocalTime::NEVER
     }
 }
 
@@ -251,6 +217,11 @@ impl<'a, P: Protocol> Context<'a, P> {
         Context { now: self.now, surroundings: self.surroundings, effects }
     }
 
+    /// This very world, for as long as somebody needs it who puts something beside it.
+    pub fn reborrow(&mut self) -> Context<'_, P> {
+        Context { now: self.now, surroundings: self.surroundings, effects: self.effects }
+    }
+
     /// This peer's monotonic clock. It does not move during an input.
     #[must_use]
     pub fn now(&self) -> LocalTime {
@@ -265,54 +236,11 @@ impl<'a, P: Protocol> Context<'a, P> {
     pub fn random(&mut self) -> u64 {
         self.surroundings.random()
     }
-    /// The neighbour that is next on the way to a key.
-    #[must_use]
-    pub fn next_hop(&self, key: &Key) -> Option<PeerId> {
-        self.surroundings.next_hop(key)
-    }
-    /// The peer that hosts a replica.
-    #[must_use]
-    pub fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        self.surroundings.host_of(replica)
-    }
-    /// Until when somebody else may have a vote out for a replica this peer has no memory of.
-    #[must_use]
-    pub fn inherited_until(
-        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.surroundings.inherited_until(replica, handed_over)
-    }
-    /// Until when this peer cannot vouch, towards another, for those who hosted before it.
-    #[must_use]
-    pub fn unsure_until(
-        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.surroundings.unsure_until(asked_by, handed_over)
-    }
-    /// Whether this peer sees enough of the swarm to vote.
-    #[must_use]
-    pub fn may_vote(&self) -> bool {
-        self.surroundings.may_vote()
-    }
-    /// The replicas of a name, where peers agree on who is in.
-    #[must_use]
-    pub fn seats(&self, name: &Name) -> Vec<u16> {
-        self.surroundings.seats(name)
-    }
-    /// Until when votes counted now are good, whatever becomes of the membership.
-    #[must_use]
-    pub fn counts_until(&self) -> LocalTime {
-        self.surroundings.counts_until()
-    }
     /// How many records have been written to this peer's disk. What is sent from now on is heard by others when
     /// so many are on it.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.surroundings.written()
-    }
-    /// What the driver lends, for a layer that lends it to a protocol inside, or something else.
-    pub fn surroundings(&mut self) -> &mut dyn Surroundings {
-        self.surroundings
     }
 
     /// Emits [`Effect::Persist`].
@@ -446,12 +374,6 @@ mod tests {
         }
         fn random(&mut self) -> u64 {
             7
-        }
-        fn next_hop(&self, _: &Key) -> Option<PeerId> {
-            None
-        }
-        fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
-            None
         }
     }
 

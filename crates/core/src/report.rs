@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use crate::id::{CallId, PeerId, RequestId, Token};
 use crate::lock::Mode;
 use crate::name::Name;
-use crate::protocol::Surroundings;
 use crate::time::{LocalTime, Span};
 
 /// How many waiters a report names; more are only counted.
@@ -17,9 +16,7 @@ pub const OWNERS_SHOWN_MAX: usize = 64;
 /// A protocol that can be looked into.
 pub trait Inspect {
     /// The replicas of a name that this peer hosts.
-    fn replicas(
-        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
-    ) -> Vec<ReplicaReport>;
+    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport>;
     /// What this peer's own users have to do with a name.
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport;
     /// Names that this peer hosts or uses, in the order of [`Name`], after `after`, at most `limit`.

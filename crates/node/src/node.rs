@@ -6,15 +6,15 @@ use std::sync::Arc;
 use sigmalock_core::{Incarnation, PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed};
-use sigmalock_protocols::parts::Placement;
+use sigmalock_protocols::parts::hosting::{self, ByView};
+use sigmalock_protocols::parts::{Hosting, Placement, Quorum};
 use sigmalock_protocols::sigma::{self, Sigma};
-use sigmalock_protocols::views::{self, Roster};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::acquaintances::{self, Acquaintance};
 use crate::config::{Beginning, Config, Membership};
-use crate::driver::{Driven, Driver, Exit, Setup};
+use crate::driver::{Driver, Exit, Live, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::IdentityError;
 use crate::link::{self, PeerInfo, Role};
@@ -226,7 +226,7 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
 /// What can be said before anything is written: who is told better next time begins afresh.
 fn check(config: &Config) -> Result<(), StartError> {
     transport::check(config)?;
-    let at_least = locks(sigma::Config::new(config.quorum), config).ttl_min();
+    let at_least = sigma(config, config.quorum).ttl_min();
     if config.lease_max < at_least {
         return Err(StartError::LeaseTooShort(config.lease_max, at_least));
     }
@@ -255,15 +255,10 @@ struct Assembly<'a> {
 
 impl Assembly<'_> {
     /// Puts them together around a protocol, and begins.
-    fn drive<P: Driven>(
-        self, protocol: impl FnOnce(PeerId, &Config) -> P,
+    fn drive<P: Live>(
+        self, protocol: impl FnOnce(&PeerInfo, &Config) -> P,
     ) -> Result<(Handle, JoinHandle<Exit>), StartError> {
         let Self { config, me, incarnation, origin, past, known, events, transport } = self;
-        let hosts = config.role == Role::Host;
-        let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
-        if !config.join.is_empty() || config.mdns {
-            placement.unsettle(crate::clock::now());
-        }
         let facts = Facts {
             me: me.peer,
             lease_max: config.lease_max,
@@ -274,9 +269,8 @@ impl Assembly<'_> {
         };
         let (handle, commands) = Handle::new(transport.clone(), facts);
         let setup = Setup {
-            protocol: protocol(me.peer, config),
+            protocol: protocol(&me, config),
             me,
-            placement,
             incarnation,
             birth: past.birth(config)?,
             loss: past.loss(),
@@ -313,61 +307,49 @@ fn looks_at(config: &Config) -> String {
 }
 
 /// What peers speak where nobody agrees on who is in.
-fn open(me: PeerId, config: &Config) -> Agent<Sigma> {
-    let mut sigma = locks(sigma::Config::new(config.quorum), config);
-    sigma.hosting = sigma::Hosting::Open;
-    sigma.client_only = config.role == Role::ClientOnly;
-    Agent::new(Sigma::new(me, sigma), agent::Config::new(tokens_per_grant(config)))
+fn open(me: &PeerInfo, config: &Config) -> Agent<Sigma> {
+    let hosts = config.role == Role::Host;
+    let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
+    if !config.join.is_empty() || config.mdns {
+        placement.unsettle(crate::clock::now());
+    }
+    let hosting = hosting::Open::new(placement, config.quorum.n() as u16);
+    locks(me.peer, config, config.quorum, Box::new(hosting))
 }
 
 /// What they speak where they do.
-fn agreed(me: PeerId, config: &Config) -> Agent<Agreed> {
+fn agreed(me: &PeerInfo, config: &Config) -> Agreed<Agent<Sigma>> {
     let beginning = match config.role {
         Role::ClientOnly => Beginning::Watch,
         Role::Host => config.beginning,
     };
     let mut agreed = agreed::Config::new(config.lease_max, beginning);
     agreed.views.dead_after = config.dead_after;
-    agreed.locks = locks(agreed.locks, config);
-    Agent::new(Agreed::new(me, agreed), agent::Config::new(tokens_per_grant(config)))
+    agreed.durable = config.data.is_some();
+    let locks = locks(me.peer, config, Quorum::ONE, Box::new(ByView::default()));
+    Agreed::new(me.peer, agreed, locks)
 }
 
-/// The numbers of live locks, whoever counts the votes.
-fn locks(mut sigma: sigma::Config, config: &Config) -> sigma::Config {
-    sigma.lease_max = config.lease_max;
-    sigma.flight_max = FLIGHT_MAX;
-    sigma.claim_window = CLAIM_WINDOW;
-    sigma.tokens_per_grant = tokens_per_grant(config);
-    sigma.durable = config.data.is_some();
-    sigma
+/// Live locks, whoever hosts them.
+fn locks(me: PeerId, config: &Config, quorum: Quorum, hosting: Box<dyn Hosting>) -> Agent<Sigma> {
+    let sigma = Sigma::new(me, sigma(config, quorum), hosting);
+    Agent::new(sigma, agent::Config::new(tokens_per_grant(config)))
+}
+
+/// The numbers they go by.
+fn sigma(config: &Config, quorum: Quorum) -> sigma::Config {
+    sigma::Config {
+        lease_max: config.lease_max,
+        flight_max: FLIGHT_MAX,
+        claim_window: CLAIM_WINDOW,
+        tokens_per_grant: tokens_per_grant(config),
+        client_only: config.role == Role::ClientOnly,
+        durable: config.data.is_some(),
+        ..sigma::Config::new(quorum)
+    }
 }
 
 /// One for each user that is let in under a grant.
 pub(crate) fn tokens_per_grant(config: &Config) -> u64 {
     u64::from(config.hand_overs_max.max(1))
-}
-
-impl Driven for Agent<Sigma> {
-    fn hosted(&self) -> usize {
-        self.inner().hosted()
-    }
-    fn has_handed_over(&self) -> bool {
-        self.inner().has_handed_over()
-    }
-}
-
-impl Driven for Agent<Agreed> {
-    fn hosted(&self) -> usize {
-        self.inner().hosted()
-    }
-    fn has_handed_over(&self) -> bool {
-        self.inner().has_left()
-    }
-    fn origin(&self) -> Option<u64> {
-        self.inner().views().roster().map(Roster::origin)
-    }
-    fn has_forgotten(&self) -> bool {
-        let views = self.inner().views();
-        views.standing() == views::Standing::Lost || views.loss().is_some()
-    }
 }

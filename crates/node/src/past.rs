@@ -7,7 +7,7 @@ use std::path::Path;
 use sigmalock_core::{Birth, Protocol};
 
 use crate::config::{Beginning, Config, Membership};
-use crate::driver::Driven;
+use crate::driver::Live;
 use crate::identity::{Identity, IdentityError};
 use crate::link::Role;
 use crate::node::{StartError, tokens_per_grant};
@@ -69,7 +69,7 @@ impl Past {
     }
 
     /// What a protocol is to remember of a former life.
-    pub(crate) fn birth<P: Driven>(&self, config: &Config) -> Result<Birth<P>, StartError> {
+    pub(crate) fn birth<P: Live>(&self, config: &Config) -> Result<Birth<P>, StartError> {
         Ok(match &self.memory {
             Memory::First => Birth::First,
             Memory::Kept { records, .. } => match understand::<P>(records) {
@@ -132,7 +132,7 @@ fn begins_somehow(config: &Config) -> Result<(), StartError> {
 
 type Understood<P> = Vec<(<P as Protocol>::DurableKey, <P as Protocol>::Durable)>;
 
-fn understand<P: Driven>(records: &Records) -> Option<Understood<P>> {
+fn understand<P: Live>(records: &Records) -> Option<Understood<P>> {
     let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
         Some((postcard::from_bytes(key).ok()?, postcard::from_bytes(value).ok()?))
     };

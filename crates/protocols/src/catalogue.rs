@@ -50,7 +50,34 @@ impl Variant {
     }
 }
 
-/// A text that names no protocol or variant.
+/// How it is decided who hosts what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Membership {
+    /// Once and for all.
+    #[default]
+    Fixed,
+    /// By hash among those who are there, as each peer sees it.
+    Open,
+    /// By those who are in, as they agree.
+    Agreed,
+}
+
+impl Membership {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Open, Self::Agreed];
+
+    /// The name as commands spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Open => "open",
+            Self::Agreed => "agreed",
+        }
+    }
+}
+
+/// A text that names no protocol, variant or membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownName {
     /// Not a protocol.
@@ -59,6 +86,9 @@ pub enum UnknownName {
     /// Not a variant.
     #[error("there is no such variant; there are: literal, shipped")]
     Variant,
+    /// Not a membership.
+    #[error("there is no such membership; there are: fixed, open, agreed")]
+    Membership,
 }
 
 impl FromStr for ProtocolName {
@@ -73,7 +103,18 @@ impl FromStr for Variant {
         Self::ALL.into_iter().find(|v| v.as_str() == text).ok_or(UnknownName::Variant)
     }
 }
+impl FromStr for Membership {
+    type Err = UnknownName;
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        Self::ALL.into_iter().find(|m| m.as_str() == text).ok_or(UnknownName::Membership)
+    }
+}
 impl fmt::Display for ProtocolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+impl fmt::Display for Membership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -95,5 +136,7 @@ mod tests {
         assert!(ProtocolName::ALL.iter().all(|p| sentence.contains(p.as_str())));
         let sentence = UnknownName::Variant.to_string();
         assert!(Variant::ALL.iter().all(|v| sentence.contains(v.as_str())));
+        let sentence = UnknownName::Membership.to_string();
+        assert!(Membership::ALL.iter().all(|m| sentence.contains(m.as_str())));
     }
 }

@@ -1,54 +1,36 @@
 //! How replicas move between hosts, message by message, with the [`Placement`] that drivers use.
 
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, HandedOver, Incarnation, Input, Key, LocalTime,
-    LockRequest, Mode, Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings,
-    Token, WallTime,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockRequest, Mode,
+    Name, Patience, PeerId, Protocol, ReplicaId, RequestId, Span, Surroundings, Token, WallTime,
 };
+use sigmalock_protocols::parts::hosting::Open;
 use sigmalock_protocols::parts::placement::key_of;
-use sigmalock_protocols::parts::{Hlc, Placement, Quorum};
+use sigmalock_protocols::parts::{Driven, Hlc, Placement, Quorum};
 use sigmalock_protocols::sigma::message::{
     Answer, Ask, Claim, GrantId, HandOff, Hello, Message, Spent, Ticket, Used,
 };
-use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Hosting, Sigma, Timer};
+use sigmalock_protocols::sigma::{Config, Durable, DurableKey, Sigma, Timer};
 
 const LEASE_MAX: Span = Span::from_secs(15);
 const TTL: Span = Span::from_secs(10);
 /// A client.
 const CLIENT: PeerId = PeerId(100);
 
-struct View<'a>(&'a Placement);
+struct Around;
 
-impl Surroundings for View<'_> {
+impl Surroundings for Around {
     fn wall(&self) -> WallTime {
         WallTime::from_micros(1_750_000_000_000_000)
     }
     fn random(&mut self) -> u64 {
         4
     }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        self.0.host_of(replica)
-    }
-    fn inherited_until(
-        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.0.inherited_until(replica, handed_over)
-    }
-    fn unsure_until(&self, by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver) -> LocalTime {
-        self.0.unsure_until(by, handed_over)
-    }
-    fn may_vote(&self) -> bool {
-        self.0.may_vote()
-    }
 }
 
-/// A peer, its view, its disk and its clock.
+/// A peer, its disk and its clock.
 struct Peer {
     sigma: Sigma,
-    placement: Placement,
     now: LocalTime,
     disk: Vec<(DurableKey, Durable)>,
 }
@@ -67,19 +49,18 @@ impl Peer {
 
     fn born(id: u64, life: u64, birth: Birth<Sigma>) -> Self {
         let mut config = Config::new(Quorum::new(3, 2).unwrap());
-        (config.hosting, config.durable) = (Hosting::Open, true);
+        config.durable = true;
         let placement = Placement::new(PeerId(id), key(id), true, LEASE_MAX, Span::ZERO);
-        let sigma = Sigma::new(PeerId(id), config);
+        let sigma = Sigma::new(PeerId(id), config, Box::new(Open::new(placement, 3)));
         let now = LocalTime::from_micros(id * 1_000_000_000);
-        let mut peer = Self { sigma, placement, now, disk: Vec::new() };
+        let mut peer = Self { sigma, now, disk: Vec::new() };
         peer.give(Input::Start { incarnation: Incarnation(life), birth });
         peer
     }
 
     fn give(&mut self, input: Input<Sigma>) -> Vec<(PeerId, Message)> {
         let mut effects = Vec::new();
-        let mut view = View(&self.placement);
-        self.sigma.handle(&mut Context::new(self.now, &mut view, &mut effects), input);
+        self.sigma.handle(&mut Context::new(self.now, &mut Around, &mut effects), input);
         let mut sent = Vec::new();
         for effect in effects {
             match effect {
@@ -94,15 +75,20 @@ impl Peer {
         sent
     }
 
+    fn placement(&mut self) -> &mut Placement {
+        self.sigma.placement_mut().unwrap()
+    }
     fn hear(&mut self, from: u64, message: Message) -> Vec<(PeerId, Message)> {
         self.give(Input::Receive { from: PeerId(from), message })
     }
     fn sees(&mut self, id: u64) -> Vec<(PeerId, Message)> {
-        self.placement.up(PeerId(id), key(id), true, self.now);
+        let now = self.now;
+        self.placement().up(PeerId(id), key(id), true, now);
         self.give(Input::PeerUp(PeerId(id)))
     }
     fn loses(&mut self, id: u64) -> Vec<(PeerId, Message)> {
-        self.placement.down(PeerId(id), self.now, false);
+        let now = self.now;
+        self.placement().down(PeerId(id), now, false);
         self.give(Input::PeerDown(PeerId(id)))
     }
     fn request(&mut self, call: u64) -> Option<Answer> {
@@ -299,7 +285,7 @@ fn a_leaving_host_hands_all_over_and_says_that_it_leaves() {
     next.sees(1);
     host.sees(2);
     assert!(says_handed_over(&host.hear(2, hello(&next, 2))), "2 hosts nothing of this");
-    host.placement.leave();
+    host.placement().leave();
     let moved = hand_off(&host.give(Input::Leave));
     let taken = next.hear(1, Message::HandOff(moved));
     let said = taken.into_iter().flat_map(|(_, m)| host.hear(2, m)).collect::<Vec<_>>();

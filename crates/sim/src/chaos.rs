@@ -1,6 +1,6 @@
 //! Faults at work, and their end.
 
-use sigmalock_core::{Birth, Input, LockRequest, PeerId, Span};
+use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
@@ -125,7 +125,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn forget(&mut self, index: usize, gone: &[PeerId]) {
         let gone = gone.iter().copied().collect();
-        self.operate(index, LockRequest::Forget { gone, unverified: true });
+        self.operate(index, MemberRequest::Forget { gone, unverified: true });
     }
 
     fn is_absent(&self, index: usize) -> bool {

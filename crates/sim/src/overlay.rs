@@ -1,6 +1,6 @@
 //! Open membership: who sees whom, and when.
 //!
-//! Every peer has its own [`Placement`], the very one that live peers have. Something that happens (a peer
+//! Every peer may have a [`Placement`] of its own, the very one that live peers have. Something that happens (a peer
 //! starts, stops, leaves, falls asleep; a cut begins or ends) is noticed by every other peer at a moment of
 //! its own: within `delay`, or, where only silence tells, within `delay` after `silence`. So views differ,
 //! for no longer than `delay`. A peer that wakes from a sleep long enough for others to have given it up
@@ -14,6 +14,7 @@ use sigmalock_protocols::parts::Placement;
 use crate::faults::Cut;
 use crate::history::TrueTime;
 use crate::rng::Rng;
+use crate::roster::Roster;
 use crate::watch::Watch;
 use crate::world::{Event, LockProtocol, World};
 
@@ -113,6 +114,16 @@ pub(crate) fn zones_of(seed: u64, peers: &[PeerId], cells: u16) -> BTreeMap<Peer
     zones
 }
 
+/// What a peer that has yet to begin sees of an open world: nobody.
+pub(crate) fn placement(open: &Open, seed: u64, roster: Roster, me: PeerId) -> Placement {
+    let hosts = me.0 < roster.hosts as u64;
+    let placement = Placement::new(me, key_of(seed, me), hosts, open.lease_max, open.settle());
+    match open.cells {
+        Some(cells) => placement.by_zone(cells),
+        None => placement,
+    }
+}
+
 impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// A peer is about to begin a life: it knows who is in the swarm, from its address book or from who it
     /// joins through, and sees nobody yet.
@@ -120,26 +131,21 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let (seed, roster) = (self.config.seed, self.roster);
         let Some(overlay) = &mut self.overlay else { return };
         let hosts = index < roster.hosts;
-        let me = roster.id(index);
-        let now = self.peers[index].clocks.clock.read(self.now);
-        let settle = overlay.open.settle();
-        let mut placement =
-            Placement::new(me, key_of(seed, me), hosts, overlay.open.lease_max, settle);
-        if let Some(cells) = overlay.open.cells {
-            placement = placement.by_zone(cells);
+        let peer = &mut self.peers[index];
+        let now = peer.clocks.clock.read(self.now);
+        if let Some(placement) = peer.protocol.as_mut().and_then(P::placement_mut) {
+            for id in overlay.members.iter().map(|member| roster.id(*member)) {
+                placement.expect(id, key_of(seed, id), true, now);
+            }
+            placement.at_least(overlay.members.len(), now);
+            placement.unsettle(now);
         }
-        for id in overlay.members.iter().map(|member| roster.id(*member)) {
-            placement.expect(id, key_of(seed, id), true, now);
-        }
-        placement.at_least(overlay.members.len(), now);
-        placement.unsettle(now);
         overlay.view(index).clear();
         overlay.asleep.remove(&index);
         overlay.left.remove(&index);
         if hosts {
             overlay.members.insert(index);
         }
-        self.peers[index].placement = Some(placement);
     }
 
     /// Everybody looks at a peer, and it at everybody, some time after `after`.
@@ -202,7 +208,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// A host is told that it will leave.
     pub(crate) fn leave_overlay(&mut self, index: usize) {
         let Some(linger) = self.overlay.as_ref().map(|overlay| overlay.open.linger) else { return };
-        if let Some(placement) = &mut self.peers[index].placement {
+        if let Some(placement) = self.peers[index].protocol.as_mut().and_then(P::placement_mut) {
             placement.leave();
         }
         self.input(index, Input::Leave);
@@ -258,7 +264,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// Whom a peer has lost, and how long ago: it tells everybody whom it meets.
     fn lost_by(&self, index: usize) -> Vec<(PeerId, Key, Span)> {
         let now = self.peers[index].clocks.clock.read(self.now);
-        let placement = self.peers[index].placement.as_ref();
+        let placement = self.peers[index].protocol.as_ref().and_then(P::placement);
         let lost = placement.into_iter().flat_map(|placement| placement.lost(now));
         lost.map(|(id, key, at)| (id, key, now.since(at))).collect()
     }
@@ -268,21 +274,24 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let lost = self.lost_by(about);
         let peer = &mut self.peers[observer];
         let now: LocalTime = peer.clocks.clock.read(self.now);
-        let (Some(overlay), Some(placement)) = (&mut self.overlay, &mut peer.placement) else {
-            return;
-        };
+        let Some(overlay) = &mut self.overlay else { return };
+        let mut placement = peer.protocol.as_mut().and_then(P::placement_mut);
         let input = match life {
             Some(life) => {
                 overlay.view(observer).insert(about, life);
-                for (id, key, ago) in lost {
-                    placement.mourn(id, key, now - ago);
+                if let Some(placement) = &mut placement {
+                    for (id, key, ago) in lost {
+                        placement.mourn(id, key, now - ago);
+                    }
+                    placement.up(id, key_of(seed, id), about < self.roster.hosts, now);
                 }
-                placement.up(id, key_of(seed, id), about < self.roster.hosts, now);
                 Input::PeerUp(id)
             }
             None => {
                 overlay.view(observer).remove(&about);
-                placement.down(id, now, overlay.left.contains(&about));
+                if let Some(placement) = &mut placement {
+                    placement.down(id, now, overlay.left.contains(&about));
+                }
                 Input::PeerDown(id)
             }
         };

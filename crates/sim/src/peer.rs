@@ -3,16 +3,12 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    CallId, HandedOver, Incarnation, Key, LocalTime, PeerId, Protocol, ReplicaId, Surroundings,
-    Timers, WallTime,
+    CallId, Incarnation, LocalTime, PeerId, Protocol, Surroundings, Timers, WallTime,
 };
-
-use sigmalock_protocols::parts::Placement;
 
 use crate::clock::{Clocks, PeerClocks};
 use crate::history::TrueTime;
 use crate::rng::Rng;
-use crate::roster::Roster;
 use crate::users::UserEvent;
 use crate::world::Letter;
 
@@ -25,8 +21,6 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) rng: Rng,
     pub(crate) timers: Timers<P::Timer>,
     pub(crate) alarm: Alarm,
-    /// Its view of who hosts what, in an open world.
-    pub(crate) placement: Option<Placement>,
     pub(crate) disk: Disk<P>,
     /// A copy of its disk, as it was at some time, or as another machine has gone on with it.
     pub(crate) shelf: Option<Disk<P>>,
@@ -96,7 +90,6 @@ impl<P: Protocol> Peer<P> {
             rng,
             timers: Timers::new(),
             alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
-            placement: None,
             disk: Disk::default(),
             shelf: None,
             paused_until: None,
@@ -139,8 +132,6 @@ impl<P: Protocol> Peer<P> {
 pub(crate) struct Around<'a> {
     pub(crate) wall: WallTime,
     pub(crate) rng: &'a mut Rng,
-    pub(crate) roster: Roster,
-    pub(crate) placement: Option<&'a Placement>,
     pub(crate) written: u64,
 }
 
@@ -151,30 +142,7 @@ impl Surroundings for Around<'_> {
     fn random(&mut self) -> u64 {
         self.rng.bits()
     }
-    fn next_hop(&self, _key: &Key) -> Option<PeerId> {
-        // There is no overlay yet: every peer is the closest it knows.
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        match self.placement {
-            Some(placement) => placement.host_of(replica),
-            None => self.roster.host_of(&replica.name, replica.index),
-        }
-    }
-    fn inherited_until(
-        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.placement.map_or(LocalTime::MIN, |view| view.inherited_until(replica, handed_over))
-    }
-    fn unsure_until(
-        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.placement.map_or(LocalTime::MIN, |view| view.unsure_until(asked_by, handed_over))
-    }
     fn written(&self) -> u64 {
         self.written
-    }
-    fn may_vote(&self) -> bool {
-        self.placement.is_none_or(Placement::may_vote)
     }
 }

@@ -1,6 +1,7 @@
 //! Who is who: the places of peers in the world's table, their names, and which of them host what.
 
-use sigmalock_core::{Name, PeerId};
+use sigmalock_core::PeerId;
+use sigmalock_protocols::parts::hosting::Fixed;
 
 /// Where the ids of clients with peers of their own begin.
 const CLIENTS_FROM: u64 = 1_000;
@@ -30,16 +31,11 @@ impl Roster {
         (0..self.hosts as u64).map(PeerId)
     }
 
-    /// The peer that hosts replica `index` of a name: consecutive hosts from a place that depends on
-    /// the name, or replica i on peer i when there are as many hosts as replicas.
+    /// Who hosts what, if that never changes.
     #[must_use]
-    pub fn host_of(self, name: &Name, index: u16) -> Option<PeerId> {
-        let index = usize::from(index);
-        if index >= self.replicas {
-            return None;
-        }
-        let offset = if self.hosts == self.replicas { 0 } else { spread(name) };
-        Some(PeerId(((index + offset) % self.hosts) as u64))
+    pub fn hosting(self) -> Fixed {
+        let replicas = u16::try_from(self.replicas).unwrap_or(u16::MAX);
+        Fixed { hosts: self.hosts as u64, replicas }
     }
 
     #[inline]
@@ -59,16 +55,9 @@ impl Roster {
     }
 }
 
-fn spread(name: &Name) -> usize {
-    name.as_str().bytes().fold(7, |sum: usize, byte| {
-        sum.wrapping_mul(31).wrapping_add(usize::from(byte)) & 0xffff_ffff
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn ids_and_places_agree() {
@@ -80,16 +69,5 @@ mod tests {
         }
         assert_eq!(Roster { hosts: 3, replicas: 3 }.client(0), PeerId(1_000));
         assert_eq!(Roster { hosts: 3, replicas: 3 }.index(PeerId(500)), None);
-    }
-
-    #[test]
-    fn the_replicas_of_a_name_are_on_distinct_hosts() {
-        let name = Name::new("/a").unwrap();
-        let roster = Roster { hosts: 12, replicas: 9 };
-        let hosts: BTreeSet<_> = (0..9).map(|i| roster.host_of(&name, i).unwrap()).collect();
-        assert_eq!(hosts.len(), 9);
-        assert_eq!(roster.host_of(&name, 9), None);
-        let exact = Roster { hosts: 9, replicas: 9 };
-        assert!((0..9u16).all(|i| exact.host_of(&name, i) == Some(PeerId(u64::from(i)))));
     }
 }

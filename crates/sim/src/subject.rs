@@ -2,20 +2,21 @@
 
 use std::str::FromStr;
 
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::{self, Hosting, Literal, LiteralConfig, Sigma};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_protocols::parts::hosting::{self, ByView};
+use sigmalock_protocols::parts::{Driven, Hosting, Quorum};
+use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_protocols::strawman::{self, Strawman};
 
 use crate::mutant::Mutant;
 use crate::network::Network;
 use crate::oracles::{self, Oracle, Setting};
+use crate::overlay::{self, Open};
 use crate::run::{Outcome, RunConfig, run_watched};
 use crate::watch::{Blind, Watch};
-use crate::world::LockProtocol;
 
 /// A protocol, as which variant, how large, and perhaps broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +50,8 @@ pub struct Tuning {
     pub back_off: (Span, Span),
     /// Whether hosts persist their votes.
     pub durable: bool,
-    /// How it is decided who hosts what; only with the shipped Sigma may it move.
-    pub hosting: Hosting,
+    /// How it is decided who hosts what; only with the shipped Sigma may it change.
+    pub membership: Membership,
     /// Where peers agree on who is in: who is silent for so long is voted out.
     pub dead_after: Span,
     /// Where peers agree on who is in: so many begin together; 0 if the first founds the swarm.
@@ -71,7 +72,7 @@ impl Default for Tuning {
             flight_max: Span::from_secs(30),
             back_off: (Span::ZERO, Span::from_secs(4)),
             durable: false,
-            hosting: Hosting::Fixed,
+            membership: Membership::Fixed,
             dead_after: Span::from_secs(30),
             founders: 0,
             expecting: 0,
@@ -155,51 +156,86 @@ impl Subject {
         &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
     ) -> Outcome {
         let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
+        let fixed = || -> Box<dyn Hosting> { Box::new(config.roster().hosting()) };
         match (self.protocol, self.variant) {
-            (ProtocolName::Sigma, Variant::Shipped) if self.tuning.hosting == Hosting::Agreed => {
-                let hosts = config.roster().hosts as u64;
-                self.run_as(config, |me| Agreed::new(me, self.agreed(me, hosts)), oracles, watch)
-            }
             (ProtocolName::Sigma, Variant::Shipped) => {
-                let sigma = self.sigma();
-                let hosts = config.roster().hosts as u64;
-                let make = |me: PeerId| {
-                    let client_only = me.0 >= hosts;
-                    let compromised = config.compromised.contains(&me);
-                    Sigma::new(me, sigma::Config { client_only, compromised, ..sigma.clone() })
+                if self.tuning.membership == Membership::Agreed {
+                    return self.run_agreed(config, oracles, watch);
+                }
+                let make = |me| {
+                    let hosting = match (self.tuning.membership, &config.open) {
+                        (Membership::Open, Some(open)) => self.open(config, open, me),
+                        _ => fixed(),
+                    };
+                    Sigma::new(me, self.sigma(config, me), hosting)
                 };
                 self.run_as(config, make, oracles, watch)
             }
             (ProtocolName::Sigma, Variant::Literal) => {
                 let literal = self.literal();
-                self.run_as(config, |me| Literal::new(me, literal.clone()), oracles, watch)
+                let make = |me| Literal::new(me, literal.clone(), fixed());
+                self.run_as(config, make, oracles, watch)
             }
             (ProtocolName::Strawman, _) => {
                 let strawman = self.strawman();
-                self.run_as(config, |me| Strawman::new(me, strawman.clone()), oracles, watch)
+                let make = |me| Strawman::new(me, strawman.clone(), fixed());
+                self.run_as(config, make, oracles, watch)
             }
         }
     }
 
     /// With agents before it, if there are any.
-    fn run_as<P: LockProtocol>(
+    fn run_as<P>(
         &self, config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
         watch: &mut impl Watch,
-    ) -> Outcome {
-        let Some(entries_per_grant) = self.entries_per_grant else {
-            return run_watched(config, make, oracles, watch);
-        };
-        let mutant = self.mutant.and_then(Mutant::of_agent);
-        let agent = agent::Config { mutant, ..agent::Config::new(entries_per_grant) };
-        run_watched(config, |me| Agent::new(make(me), agent.clone()), oracles, watch)
+    ) -> Outcome
+    where
+        P: Driven + Protocol<Request = LockRequest, Reply = LockReply>,
+    {
+        match self.agent() {
+            Some(agent) => {
+                let make = |me| Agent::new(make(me), agent.clone());
+                run_watched(config, make, oracles, watch)
+            }
+            None => run_watched(config, make, oracles, watch),
+        }
     }
 
-    fn sigma(&self) -> sigma::Config {
-        let Tuning {
-            lease_max, claim_window, round_trip_worst, flight_max, durable, hosting, ..
-        } = self.tuning;
+    /// Among peers that agree on who is in.
+    fn run_agreed(
+        &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
+    ) -> Outcome {
+        let hosts = config.roster().hosts as u64;
+        let agreed = |me| self.agreed(me, hosts);
+        let sigma = |me| Sigma::new(me, self.sigma(config, me), Box::new(ByView::default()));
+        match self.agent() {
+            Some(agent) => {
+                let make = |me| Agreed::new(me, agreed(me), Agent::new(sigma(me), agent.clone()));
+                run_watched(config, make, oracles, watch)
+            }
+            None => {
+                run_watched(config, |me| Agreed::new(me, agreed(me), sigma(me)), oracles, watch)
+            }
+        }
+    }
+
+    fn agent(&self) -> Option<agent::Config> {
+        let mutant = self.mutant.and_then(Mutant::of_agent);
+        let config = |entries| agent::Config { mutant, ..agent::Config::new(entries) };
+        self.entries_per_grant.map(config)
+    }
+
+    fn open(&self, config: &RunConfig, open: &Open, me: PeerId) -> Box<dyn Hosting> {
+        let placement = overlay::placement(open, config.seed, config.roster(), me);
+        Box::new(hosting::Open::new(placement, self.quorum.n() as u16))
+    }
+
+    fn sigma(&self, config: &RunConfig, me: PeerId) -> sigma::Config {
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, .. } =
+            self.tuning;
         sigma::Config {
-            hosting,
+            client_only: me.0 >= config.roster().hosts as u64,
+            compromised: config.compromised.contains(&me),
             lease_max,
             claim_window,
             round_trip_worst,
@@ -220,7 +256,7 @@ impl Subject {
             _ => Beginning::Watch,
         };
         let mut config = agreed::Config::new(self.tuning.lease_max, beginning);
-        config.locks = sigma::Config { client_only: config.locks.client_only, ..self.sigma() };
+        config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
         config.views.round_trip_worst = self.tuning.round_trip_worst;
         config.views.mutant = self.mutant.and_then(Mutant::of_views);

@@ -5,8 +5,8 @@ mod crowd;
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Acquire, CallId, Input, LockReply, LockRequest, Mode, Name, Patience, Refusal, RequestId, Span,
-    Token,
+    Acquire, CallId, Input, LockReply, LockRequest, MemberRequest, Mode, Name, Patience, Refusal,
+    RequestId, Span, Token,
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
@@ -94,8 +94,6 @@ pub(crate) struct Users {
     expected: usize,
     /// What is said to a user's word, while its peer looks at it.
     heard: Option<(CallId, Vec<LockReply>)>,
-    /// Calls of operators, who are answered when those who are left have been asked.
-    operators: Vec<RequestId>,
 }
 
 impl Users {
@@ -111,7 +109,6 @@ impl Users {
             busy: 0,
             expected: 0,
             heard: None,
-            operators: Vec::new(),
         }
     }
 
@@ -221,12 +218,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     /// An operator says something through a peer.
-    pub(crate) fn operate(&mut self, index: usize, request: LockRequest) {
-        let peer = &mut self.peers[index];
-        let (incarnation, call) = (peer.incarnation, peer.next_call());
-        let client = self.roster.id(index);
-        self.users.operators.push(RequestId { client, incarnation, call });
-        self.input(index, Input::Request { id: call, request });
+    pub(crate) fn operate(&mut self, index: usize, wish: MemberRequest) {
+        let id = self.peers[index].next_call();
+        if let Some(request) = P::of_members(wish) {
+            self.input(index, Input::Request { id, request });
+        }
     }
 
     /// A user says something that is answered at once, unless its peer stops before it gets there.
@@ -299,7 +295,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     fn request(&mut self, index: usize, id: CallId, request: LockRequest) {
         self.watch.on_request(self.now, self.roster.id(index), id, &request);
-        self.input(index, Input::Request { id, request });
+        self.input(index, Input::Request { id, request: request.into() });
     }
 
     fn cancel(&mut self, user: u32) {
@@ -355,7 +351,6 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             (LockReply::Busy, None) => self.record(What::Ended(request, Ending::Busy)),
             (LockReply::TimedOut, None) => self.record(What::Ended(request, Ending::TimedOut)),
             (LockReply::Cancelled, None) => self.record(What::Ended(request, Ending::Cancelled)),
-            (LockReply::Released, _) if self.users.operators.contains(&request) => {}
             (LockReply::Released, _) => {
                 let (word, replies) = (Word::Nothing, vec![reply]);
                 self.record(What::Answered { request, word, replies });

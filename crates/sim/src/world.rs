@@ -16,6 +16,8 @@ use sigmalock_core::{
     Protocol, Span,
 };
 
+use sigmalock_protocols::parts::Driven;
+
 use crate::history::{Ledger, TrueTime, What};
 use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
@@ -30,9 +32,18 @@ use crate::run::RunConfig;
 use crate::users::{UserEvent, Users};
 use crate::watch::Watch;
 
-/// A protocol that the simulator can run: any that is asked and answers as locks are.
-pub trait LockProtocol: Protocol<Request = LockRequest, Reply = LockReply> {}
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> LockProtocol for P {}
+/// A protocol that the simulator can run: any that can be asked and answers as locks are.
+pub trait LockProtocol:
+    Driven + Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
+{
+}
+impl<P> LockProtocol for P
+where
+    P: Driven,
+    P::Request: From<LockRequest>,
+    P::Reply: TryInto<LockReply>,
+{
+}
 
 /// A message under way. What it says stays in one slot from sending to delivery, so that events are
 /// small whatever messages weigh.
@@ -219,9 +230,8 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let Some(protocol) = &mut peer.protocol else { return };
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
-        let placement = peer.placement.as_ref();
         let (rng, written) = (&mut peer.rng, peer.disk.writes);
-        let mut around = Around { wall, rng, roster: self.roster, placement, written };
+        let mut around = Around { wall, rng, written };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
         let torn = peer.tears && effects.len() > 1;
@@ -263,7 +273,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         };
     }
 
-    fn reply(&mut self, index: usize, call: CallId, reply: LockReply) {
+    /// What an operator is told, nobody here listens to.
+    fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
+        let Ok(reply) = reply.try_into() else { return };
         self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
         self.on_reply(index, call, reply);
     }
@@ -388,10 +400,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let scramble = self.config.clocks != Default::default();
         let moves = self.overlay.is_some();
         self.peers[index].be_born(scramble, moves);
+        self.peers[index].protocol = Some((self.make)(id));
         self.enter_overlay(index);
-        let peer = &mut self.peers[index];
-        peer.protocol = Some((self.make)(id));
-        let incarnation = peer.incarnation;
+        let incarnation = self.peers[index].incarnation;
         self.record(What::Started(id));
         self.input(index, Input::Start { incarnation, birth });
         self.schedule_looks(index, Span::ZERO);

@@ -3,8 +3,9 @@
 mod stage;
 
 use sigmalock_core::{PeerId, Span};
+use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::{self, Hosting};
+use sigmalock_protocols::sigma;
 use sigmalock_sim::faults::{Cut, Fault, FaultPlan};
 use sigmalock_sim::history::{TrueTime, What};
 use sigmalock_sim::mutant::Mutant;
@@ -44,12 +45,12 @@ fn five_that_look_around(seed: u64, faults: Vec<(TrueTime, Fault)>) -> RunConfig
     RunConfig { replicas: 9, ..five(seed, faults) }
 }
 
-fn subject(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Subject {
+fn subject(world: &RunConfig, membership: Membership, quorum: Quorum, dead_after: Span) -> Subject {
     let protocol = sigmalock_protocols::catalogue::ProtocolName::Sigma;
     let mut subject = Subject::new(protocol, Default::default(), quorum);
     subject.tuning = Tuning {
         lease_max: LEASE,
-        hosting,
+        membership,
         dead_after,
         durable: true,
         ..Tuning::for_network(&world.network)
@@ -57,8 +58,8 @@ fn subject(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span
     subject
 }
 
-fn run(world: &RunConfig, hosting: Hosting, quorum: Quorum, dead_after: Span) -> Outcome {
-    let subject = subject(world, hosting, quorum, dead_after);
+fn run(world: &RunConfig, membership: Membership, quorum: Quorum, dead_after: Span) -> Outcome {
+    let subject = subject(world, membership, quorum, dead_after);
     subject.run(world, &mut subject.oracles(world))
 }
 
@@ -95,7 +96,7 @@ fn longest_pause(outcome: &Outcome, from: TrueTime) -> Span {
 
 /// Perhaps with a rule of Sigma's left out.
 fn run_without(world: &RunConfig, rule: Option<sigma::Mutant>) -> Outcome {
-    let mut subject = subject(world, Hosting::Agreed, Quorum::ONE, secs(60));
+    let mut subject = subject(world, Membership::Agreed, Quorum::ONE, secs(60));
     subject.mutant = rule.map(Mutant::Sigma);
     subject.run(world, &mut subject.oracles(world))
 }
@@ -106,7 +107,7 @@ fn three_sees_all_and_the_others_do_not_see_each_other() {
         // Those who are silent may be voted out or not: the one who sees them takes them in again.
         for dead_after in [secs(3), secs(60)] {
             let world = five(seed, three_sees_all());
-            let outcome = run(&world, Hosting::Agreed, Quorum::ONE, dead_after);
+            let outcome = run(&world, Membership::Agreed, Quorum::ONE, dead_after);
             assert_eq!(outcome.violations, [], "seed {seed}");
             let pause = longest_pause(&outcome, at(TOGETHER + 5));
             assert!(pause < secs(1), "seed {seed}: nobody was let in for {pause}");
@@ -166,7 +167,7 @@ fn nobody_waits_for_those_who_cannot_be_reached() {
 fn going_by_who_one_sees_is_not_enough_there() {
     let broken = |seed: &u64| {
         let world = five_that_look_around(*seed, three_sees_all());
-        let outcome = run(&world, Hosting::Open, quorum(9, 6), secs(3));
+        let outcome = run(&world, Membership::Open, quorum(9, 6), secs(3));
         outcome.violations.iter().any(|violation| violation.oracle == "exclusion")
     };
     assert!((0..30).any(|seed| broken(&seed)), "both sides take themselves for most");
@@ -186,7 +187,7 @@ fn forgetting_the_living() -> Vec<(TrueTime, Fault)> {
 #[test]
 fn forgetting_members_that_live_lets_two_in_until_they_meet() {
     let world = five(1, forgetting_the_living());
-    let outcome = run(&world, Hosting::Agreed, Quorum::ONE, secs(3));
+    let outcome = run(&world, Membership::Agreed, Quorum::ONE, secs(3));
     let overlaps: Vec<TrueTime> = outcome
         .violations
         .iter()

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use sigmalock_core::{
     Birth, Context, Input, LocalTime, LockReply, LockRequest, Message, Name, PeerId, Protocol, Span,
 };
+use sigmalock_protocols::parts::Driven;
 use sigmalock_sim::clock::Clocks;
 use sigmalock_sim::faults::{Cut, Fault, Memory};
 use sigmalock_sim::history::{TrueTime, What};
@@ -85,6 +86,8 @@ impl Toy {
         }
     }
 }
+
+impl Driven for Toy {}
 
 impl Protocol for Toy {
     type Message = Number;

@@ -34,7 +34,12 @@ fn overstayers(seed: u64, register_checks: bool) -> RunConfig {
 
 fn judged(world: &RunConfig) -> Outcome {
     let config = Config::new(Quorum::new(3, 2).unwrap());
-    run(world, |me| Sigma::new(me, config.clone()), &mut oracles::all(world.setting(true)))
+    let hosting = world.roster().hosting();
+    run(
+        world,
+        |me| Sigma::new(me, config.clone(), Box::new(hosting)),
+        &mut oracles::all(world.setting(true)),
+    )
 }
 
 fn refusals(outcome: &Outcome) -> usize {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::sigma;
 use sigmalock_sim::lab::mutants::{hunt, oracle_for};
-use sigmalock_sim::lab::torture::{Membership, Victim};
+use sigmalock_sim::lab::torture::Victim;
 use sigmalock_sim::mutant::Mutant;
 use sigmalock_sim::oracles;
 

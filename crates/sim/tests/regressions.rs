@@ -1,8 +1,8 @@
 //! Seeds that once failed. Each says what was wrong; the cause is fixed, the seed is kept.
 
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_sim::lab::torture::{Membership, Victim, torture_seed};
+use sigmalock_sim::lab::torture::{Victim, torture_seed};
 
 const SEEDS: [(Membership, (u16, u16), u64, &str); 16] = [
     (

@@ -26,7 +26,12 @@ fn world(seed: u64, quorum: Quorum, (low, high): (u64, u64), arrivals: Arrivals)
 
 fn judged(world: &RunConfig, config: &Config) -> Outcome {
     // It keeps no queue, and so promises neither order nor that a lock is never idle.
-    run(world, |me| Strawman::new(me, config.clone()), &mut oracles::all(world.setting(false)))
+    let hosting = world.roster().hosting();
+    run(
+        world,
+        |me| Strawman::new(me, config.clone(), Box::new(hosting)),
+        &mut oracles::all(world.setting(false)),
+    )
 }
 
 /// Entries per second at 32/24, losers backing off for up to 100 s.
@@ -37,7 +42,8 @@ fn throughput(delays_ms: (u64, u64), rate: f64) -> f64 {
     let arrivals = Arrivals::Poisson { per_s: rate, clients_min: 0, clients_max: 100_000 };
     let mut world = world(1, quorum, delays_ms, arrivals);
     (world.warmup, world.duration) = (secs(300), secs(300));
-    run(&world, |me| Strawman::new(me, config.clone()), &mut []).throughput_per_s
+    let hosting = world.roster().hosting();
+    run(&world, |me| Strawman::new(me, config.clone(), Box::new(hosting)), &mut []).throughput_per_s
 }
 
 /// "The throughput increases linearly when contention is low, reaches a peak, and then degrades

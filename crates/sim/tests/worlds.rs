@@ -1,8 +1,8 @@
 //! What the ordinary ranges of seeds visit.
 
 use sigmalock_core::Span;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_sim::lab::torture::{Membership, Victim};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_sim::lab::torture::Victim;
 
 /// How many of so many seeds mean a world like a local network: clocks as wrong as they may be, and delays that
 /// hide nothing of it.

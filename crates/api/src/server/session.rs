@@ -230,7 +230,7 @@ fn code(refusal: Refusal) -> RefusalCode {
         Refusal::TooManyRequests { .. } => RefusalCode::TooMany,
         Refusal::NoSuchMode { .. } | Refusal::BadPermits { .. } => RefusalCode::BadMode,
         Refusal::OtherPermits { .. } => RefusalCode::OtherPermits,
-        Refusal::UnknownCall | Refusal::Forget(_) => RefusalCode::UnknownCall,
+        Refusal::UnknownCall => RefusalCode::UnknownCall,
         Refusal::DuplicateCall => RefusalCode::DuplicateCall,
     }
 }

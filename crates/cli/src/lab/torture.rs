@@ -7,9 +7,10 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
 use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::catalogue::ProtocolName;
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_sim::lab::torture::{Failure, Membership, TortureReport, Victim, torture};
+use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 
 use super::victim::VictimFlags;
 use crate::args::{Protocols, SeedRuns};

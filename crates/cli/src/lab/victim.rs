@@ -1,8 +1,8 @@
 //! Who is put into a tortured world: the flags that `torture` and `trace` share.
 
 use clap::Args;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_sim::lab::torture::{Membership, Victim};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_sim::lab::torture::Victim;
 use sigmalock_sim::subject::Subject;
 
 use crate::args::{self, Replicas};

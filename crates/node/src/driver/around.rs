@@ -1,22 +1,20 @@
 //! What the protocol sees around it.
 
-use sigmalock_core::{HandedOver, Key, LocalTime, PeerId, ReplicaId, Surroundings, WallTime};
-use sigmalock_protocols::parts::Placement;
+use sigmalock_core::{Surroundings, WallTime};
 
 use crate::clock;
 
 /// The world as lent to the protocol during one input.
 #[derive(Debug)]
 pub(crate) struct Around {
-    pub(crate) placement: Placement,
     /// Records ever written to the store.
     pub(crate) written: u64,
     random: u64,
 }
 
 impl Around {
-    pub(crate) const fn new(placement: Placement, seed: u64) -> Self {
-        Self { placement, written: 0, random: seed }
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { written: 0, random: seed }
     }
 }
 
@@ -33,26 +31,7 @@ impl Surroundings for Around {
         z ^ (z >> 31)
     }
 
-    fn next_hop(&self, _key: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        self.placement.host_of(replica)
-    }
-    fn inherited_until(
-        &self, replica: &ReplicaId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.placement.inherited_until(replica, handed_over)
-    }
-    fn unsure_until(
-        &self, asked_by: PeerId, handed_over: &dyn Fn(PeerId) -> HandedOver,
-    ) -> LocalTime {
-        self.placement.unsure_until(asked_by, handed_over)
-    }
     fn written(&self) -> u64 {
         self.written
-    }
-    fn may_vote(&self) -> bool {
-        self.placement.may_vote()
     }
 }

@@ -2,12 +2,12 @@
 
 use sigmalock_core::PeerId;
 
-use super::{Driven, Driver};
+use super::{Driver, Live};
 use crate::acquaintances::Acquaintance;
 use crate::link::PeerInfo;
 use crate::names::Names;
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     /// Writes down how everybody is called who matters now: this peer, those it has sessions with, and members.
     pub(super) fn learn_names(&self) {
         let mut names = Names::default();

@@ -1,14 +1,15 @@
 //! How a driver comes to an orderly end.
 
 use sigmalock_core::{Input, Span};
+use sigmalock_protocols::parts::Placement;
 
-use super::{Driven, Driver, Exit};
+use super::{Driver, Exit, Live};
 use crate::link::{Command, Role};
 
 /// So long does a leaving peer wait for others to take over.
 const LEAVE_TIMEOUT: Span = Span::from_secs(5);
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     /// Releases what its users hold, and hands over what it hosts.
     pub(super) fn leave(&mut self) {
         if self.leaving_since.is_some() {
@@ -19,7 +20,7 @@ impl<P: Driven> Driver<P> {
             self.close(session, false);
         }
         self.announce_leaving();
-        self.around.placement.leave();
+        self.with_placement(Placement::leave);
         self.feed(Input::Leave);
     }
 
@@ -27,7 +28,7 @@ impl<P: Driven> Driver<P> {
         let Some(since) = self.leaving_since else { return false };
         let alone = !self.peers.iter().any(|(_, peer)| peer.info.role == Role::Host);
         let over = self.now.since(since) >= LEAVE_TIMEOUT;
-        over || (self.output.is_idle() && (alone || self.protocol.has_handed_over()))
+        over || (self.output.is_idle() && (alone || self.protocol.may_go()))
     }
 
     /// Closes the store, says goodbye, and waits until that is said.

@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use libp2p::Multiaddr;
-use sigmalock_core::{LocalTime, LockRequest, Name, PeerId, ReplicaId, Span, Standing, ViewReport};
+use sigmalock_core::{
+    CallId, Input, LocalTime, MemberReply, MemberRequest, Name, PeerId, ReplicaId, Span, Standing,
+    ViewReport,
+};
 use sigmalock_protocols::views::MEMBERS_MAX;
+use sigmalock_protocols::views::{Roster, Views};
 use tokio::sync::oneshot;
 
 use super::operator::Errand;
+use super::output::Seen;
 use super::standing::{LOST, OLD_DISK, named};
-use super::{Driven, Driver};
+use super::{Driver, Live};
 use crate::acquaintances::{Acquaintance, bare};
 use crate::handle::Hosts;
 use crate::identity::peer_of;
@@ -123,7 +128,7 @@ fn outdated(view: &ViewReport, names: &Names) -> Option<String> {
     })
 }
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     /// Who votes on a name.
     pub(super) fn hosts(&self, name: &Name) -> Hosts {
         if let Some(view) = self.protocol.view(self.now) {
@@ -132,8 +137,12 @@ impl<P: Driven> Driver<P> {
             return Hosts { votes: self.votes_in(Some(&view)), seats };
         }
         let replica = |index| ReplicaId { name: name.clone(), index };
-        let seat = |index| (index, self.around.placement.host_of(&replica(index)));
-        Hosts { votes: self.votes, seats: (0..self.votes.0 as u16).map(seat).collect() }
+        let placement = self.protocol.placement();
+        let host = |index| placement.and_then(|placement| placement.host_of(&replica(index)));
+        Hosts {
+            votes: self.votes,
+            seats: (0..self.votes.0 as u16).map(|index| (index, host(index))).collect(),
+        }
     }
 
     /// How many vote on a name, and how many votes hold it. Without a view, nobody is known to.
@@ -225,7 +234,8 @@ impl<P: Driven> Driver<P> {
 
     /// Has the handshakes to come say what the views do.
     pub(super) fn say_where_it_belongs(&self) {
-        let Some(origin) = self.protocol.origin() else { return };
+        let roster = self.protocol.views().and_then(Views::roster);
+        let Some(origin) = roster.map(Roster::origin) else { return };
         if let Err(error) = self.outlook.origin.belong(origin) {
             tracing::warn!("which swarm this peer belongs to cannot be written: {error}");
         }
@@ -240,7 +250,33 @@ impl<P: Driven> Driver<P> {
             Some(refusal) => {
                 let _ = done.send(Err(refusal));
             }
-            None => self.wish(Errand::Forget(done), LockRequest::Forget { gone, unverified }),
+            None => {
+                let id = self.calls.next_call();
+                self.errands.insert(id, Errand::Forget(done));
+                if !self.ask_members(id, MemberRequest::Forget { gone, unverified })
+                    && let Some(Errand::Forget(done)) = self.errands.remove(&id)
+                {
+                    let _ = done.send(Err(ForgetError::Open));
+                }
+            }
+        }
+    }
+
+    /// Asks the members for something. False if there are none to be asked.
+    pub(super) fn ask_members(&mut self, id: CallId, wish: MemberRequest) -> bool {
+        let Some(request) = P::of_members(wish) else { return false };
+        self.feed(Input::Request { id, request });
+        true
+    }
+
+    /// What the members have come to.
+    pub(super) fn on_members_reply(&mut self, id: CallId, reply: MemberReply) {
+        if let Some(Errand::Forget(done)) = self.errands.remove(&id) {
+            let forgotten = match reply {
+                MemberReply::Done => Ok(()),
+                MemberReply::Refused(refusal) => Err(refusal.into()),
+            };
+            self.output.see(Seen::Forgotten(done, forgotten));
         }
     }
 

@@ -37,9 +37,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, LockReply,
-    LockRequest, Message as _, PeerId, Protocol, Span, Timers,
+    LockRequest, MemberReply, Message as _, PeerId, Protocol, Span, Timers,
 };
-use sigmalock_protocols::parts::Placement;
+use sigmalock_protocols::parts::{Driven, Placement};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -72,10 +72,11 @@ const OVERSLEPT: Span = Span::from_secs(5);
 const TICK: Span = Span::from_secs(10);
 
 /// What a protocol must be to be driven here.
-pub(crate) trait Driven:
-    Protocol<
-        Request = LockRequest,
-        Reply = LockReply,
+pub(crate) trait Live:
+    Driven
+    + Protocol<
+        Request: From<LockRequest>,
+        Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
         Message: Serialize + DeserializeOwned + Send + Sync,
         Timer: Send + Sync,
         DurableKey: Serialize + DeserializeOwned + Send + Sync,
@@ -86,19 +87,19 @@ pub(crate) trait Driven:
     + Sync
     + 'static
 {
-    /// How many replicas it hosts and remembers.
-    fn hosted(&self) -> usize;
-    /// Whether a leaving peer may go: nothing is left that it would have to hand over, and where peers agree
-    /// on who is in, it is out.
-    fn has_handed_over(&self) -> bool;
-    /// Which swarm its views are of, if it has any.
-    fn origin(&self) -> Option<u64> {
-        None
-    }
-    /// Whether this peer knows that it lacks what it promised, and has not been a member anew since.
-    fn has_forgotten(&self) -> bool {
-        false
-    }
+}
+
+impl<P> Live for P
+where
+    P: Driven + Inspect + Send + Sync + 'static,
+    P::Request: From<LockRequest>,
+    P::Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
+    P::Message: Serialize + DeserializeOwned + Send + Sync,
+    P::Timer: Send + Sync,
+    P::DurableKey: Serialize + DeserializeOwned + Send + Sync,
+    P::Durable: Serialize + DeserializeOwned + Send + Sync,
+    P::Note: Send + Sync,
+{
 }
 
 /// Why a driver ended.
@@ -116,7 +117,6 @@ pub(crate) enum Exit {
 pub(crate) struct Setup<P: Protocol> {
     pub(crate) me: PeerInfo,
     pub(crate) protocol: P,
-    pub(crate) placement: Placement,
     pub(crate) incarnation: Incarnation,
     pub(crate) birth: Birth<P>,
     /// If its memory is lost, why, in words.
@@ -186,12 +186,12 @@ pub(crate) struct Driver<P: Protocol> {
     failed: Option<Exit>,
 }
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     pub(crate) fn new(setup: Setup<P>) -> Self {
         let now = clock::now();
         let amnesiac = matches!(setup.birth, Birth::Amnesiac);
         let mut driver = Self {
-            around: Around::new(setup.placement, setup.seed),
+            around: Around::new(setup.seed),
             protocol: setup.protocol,
             timers: Timers::new(),
             effects: Vec::new(),
@@ -334,7 +334,8 @@ impl<P: Driven> Driver<P> {
         self.look_at_view();
         if self.now.since(self.ticked) >= TICK {
             self.ticked = self.now;
-            self.around.placement.tick(self.now);
+            let now = self.now;
+            self.with_placement(|placement| placement.tick(now));
         }
         if self.failed.is_none() {
             self.with_world(Output::flush);
@@ -353,6 +354,16 @@ impl<P: Driven> Driver<P> {
             overfull: &mut self.overfull,
         };
         then(&mut self.output, &mut world);
+    }
+
+    /// Tells this peer's own view of who is there, if the protocol goes by one.
+    fn with_placement(&mut self, then: impl FnOnce(&mut Placement)) {
+        self.protocol.placement_mut().map(then);
+    }
+
+    /// Asks the protocol for something to do with locks.
+    fn request(&mut self, id: CallId, request: LockRequest) {
+        self.feed(Input::Request { id, request: request.into() });
     }
 
     /// Gives the protocol an input, and does what it wants done.
@@ -404,7 +415,11 @@ impl<P: Driven> Driver<P> {
         }
     }
 
-    fn on_reply(&mut self, id: CallId, reply: LockReply) {
+    fn on_reply(&mut self, id: CallId, reply: P::Reply) {
+        let reply = match reply.try_into() {
+            Ok(reply) => reply,
+            Err(reply) => return self.on_members_reply(id, reply.into()),
+        };
         if let LockReply::Granted { .. } = reply {
             self.counters.grants += 1;
         }
@@ -457,13 +472,13 @@ impl<P: Driven> Driver<P> {
 
     fn ask_for(&mut self, id: CallId, wish: Acquire) {
         if self.calls.asked(id) {
-            self.feed(Input::Request { id, request: LockRequest::Acquire(wish) });
+            self.request(id, LockRequest::Acquire(wish));
         }
     }
 
     fn carry_out(&mut self, verdict: Verdict) {
         match verdict {
-            Verdict::Ask(id, request) => self.feed(Input::Request { id, request }),
+            Verdict::Ask(id, request) => self.request(id, request),
             Verdict::Answer(addressee, reply) => self.output.see(Seen::Reply(addressee, reply)),
             Verdict::Nothing => {}
         }
@@ -476,7 +491,7 @@ impl<P: Driven> Driver<P> {
 
     fn ask_all(&mut self, wishes: Vec<(CallId, LockRequest)>) {
         for (id, request) in wishes {
-            self.feed(Input::Request { id, request });
+            self.request(id, request);
             self.hear_self();
         }
     }

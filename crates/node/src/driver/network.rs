@@ -1,8 +1,8 @@
 //! What the driver makes of what the transport tells it.
 
-use sigmalock_core::{Input, Key, LockRequest, Message as _, PeerId, Span};
+use sigmalock_core::{Input, Key, MemberRequest, Message as _, PeerId, Span};
 
-use super::{Driven, Driver};
+use super::{Driver, Live};
 use crate::control::{Query, Question};
 use crate::link::{Command, Event, Parting, Role, SessionId};
 use crate::wire::Kind;
@@ -10,7 +10,7 @@ use crate::wire::Kind;
 /// So many hosts, and so many lost ones, are told of at the beginning of a session.
 const HOSTS_TOLD_MAX: usize = 1_024;
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     pub(super) fn on_event(&mut self, event: Event) {
         match event {
             Event::Up { session, info, outbox } => {
@@ -19,7 +19,8 @@ impl<P: Driven> Driver<P> {
                     self.down(peer, false);
                 }
                 let hosts = info.role == Role::Host;
-                self.around.placement.up(peer, info.key, hosts, self.now);
+                let (key, now) = (info.key, self.now);
+                self.with_placement(|placement| placement.up(peer, key, hosts, now));
                 self.meet(&info);
                 self.peers.insert(session, *info, outbox, self.now);
                 self.tell_whom_we_know(peer);
@@ -41,8 +42,8 @@ impl<P: Driven> Driver<P> {
                 self.outlook.refusal = Some((self.now, why));
             }
             Event::Twin => {
-                let (id, request) = (self.calls.next_call(), LockRequest::Disown);
-                self.feed(Input::Request { id, request });
+                let id = self.calls.next_call();
+                self.ask_members(id, MemberRequest::Disown);
             }
         }
         self.hear_self();
@@ -50,7 +51,7 @@ impl<P: Driven> Driver<P> {
 
     /// Whoever we meet must know for whose votes it may have to wait.
     fn tell_whom_we_know(&mut self, peer: PeerId) {
-        let placement = &self.around.placement;
+        let Some(placement) = self.protocol.placement() else { return };
         let present = placement.present().take(HOSTS_TOLD_MAX).collect();
         let lost = placement.lost(self.now).take(HOSTS_TOLD_MAX);
         let lost = lost.map(|(id, key, at)| (id, key, self.now.since(at).as_micros())).collect();
@@ -65,14 +66,17 @@ impl<P: Driven> Driver<P> {
         if present.len() > HOSTS_TOLD_MAX || lost.len() > HOSTS_TOLD_MAX {
             return false;
         }
-        // Whoever says so is there too.
-        self.around.placement.at_least(present.len() + 1, self.now);
-        for (peer, key) in present {
-            self.around.placement.expect(peer, key, true, self.now);
-        }
-        for (peer, key, ago) in lost {
-            self.around.placement.mourn(peer, key, self.now - Span::from_micros(ago));
-        }
+        let now = self.now;
+        self.with_placement(|placement| {
+            // Whoever says so is there too.
+            placement.at_least(present.len() + 1, now);
+            for (peer, key) in present {
+                placement.expect(peer, key, true, now);
+            }
+            for (peer, key, ago) in lost {
+                placement.mourn(peer, key, now - Span::from_micros(ago));
+            }
+        });
         true
     }
 
@@ -81,7 +85,8 @@ impl<P: Driven> Driver<P> {
         self.peers.remove(peer);
         self.queries.retain(|_, (asked, _)| *asked != peer);
         self.lookups.gone(peer);
-        self.around.placement.down(peer, self.now, clean);
+        let now = self.now;
+        self.with_placement(|placement| placement.down(peer, now, clean));
         self.feed(Input::PeerDown(peer));
         self.lose_sight_of(peer);
     }
@@ -120,6 +125,7 @@ impl<P: Driven> Driver<P> {
         for peer in self.peers.ids() {
             self.down(peer, false);
         }
-        self.around.placement.unsettle(self.now);
+        let now = self.now;
+        self.with_placement(|placement| placement.unsettle(now));
     }
 }

@@ -1,10 +1,10 @@
 //! What operators ask of a driver, here or from another peer.
 
-use sigmalock_core::{CallId, Input, LockReply, LockRequest, Name, PeerId, Refusal, ReplicaReport};
+use sigmalock_core::{CallId, LockReply, LockRequest, Name, PeerId, ReplicaReport};
 use tokio::sync::oneshot;
 
 use super::output::Seen;
-use super::{Driven, Driver};
+use super::{Driver, Live};
 use crate::control::{
     Answer, LABEL_LEN_MAX, LocalAnswer, NAMES_PER_ANSWER_MAX, NAMES_SCANNED_MAX, NameEntry,
     NamesAnswer, QUERIES_MAX, Query, Question, Reply,
@@ -26,7 +26,7 @@ pub(crate) enum Errand {
     Forget(oneshot::Sender<Result<(), ForgetError>>),
 }
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
     pub(super) fn on_operator(&mut self, local: Local) {
         match local {
             Local::Hosts { name, done } => {
@@ -71,7 +71,10 @@ impl<P: Driven> Driver<P> {
             Question::Evict { name } => self.evict(name, Errand::For { peer: from, id }),
             // From here on it counts as gone, and its votes as out until it has handed them over.
             Question::Known { present, lost } => return self.on_known(present, lost),
-            Question::Leaving => self.around.placement.down(from, self.now, true),
+            Question::Leaving => {
+                let now = self.now;
+                self.with_placement(|placement| placement.down(from, now, true));
+            }
             question => {
                 let answer = self.answer(question);
                 self.reply(from, id, answer);
@@ -114,7 +117,7 @@ impl<P: Driven> Driver<P> {
     pub(super) fn wish(&mut self, errand: Errand, request: LockRequest) {
         let id = self.calls.next_call();
         self.errands.insert(id, errand);
-        self.feed(Input::Request { id, request });
+        self.request(id, request);
     }
 
     pub(super) fn run_errand(&mut self, errand: Errand, reply: LockReply) {
@@ -122,15 +125,8 @@ impl<P: Driven> Driver<P> {
         match errand {
             Errand::Here(done) => self.output.see(Seen::Answer(done, answer)),
             Errand::For { peer, id } => self.reply(peer, id, answer),
-            Errand::Forget(done) => {
-                let forgotten = match reply {
-                    LockReply::Released => Ok(()),
-                    LockReply::Refused(Refusal::Forget(refusal)) => Err(refusal.into()),
-                    // What protocols without members say.
-                    _ => Err(ForgetError::Open),
-                };
-                self.output.see(Seen::Forgotten(done, forgotten));
-            }
+            // Members answer for themselves.
+            Errand::Forget(_) => {}
         }
     }
 
@@ -148,7 +144,7 @@ impl<P: Driven> Driver<P> {
     }
 
     fn replicas(&self, name: &Name) -> Vec<ReplicaReport> {
-        self.protocol.replicas(&self.around, self.now, name)
+        self.protocol.replicas(self.now, name)
     }
 
     fn local(&self, name: &Name) -> LocalAnswer {

@@ -2,7 +2,7 @@
 
 use sigmalock_core::{MemberReport, PeerId, Span, Standing, ViewReport};
 
-use super::{Driven, Driver};
+use super::{Driver, Live};
 use crate::link::{Obstacle, Role};
 use crate::names::Names;
 use crate::report::{duration, seconds};
@@ -27,7 +27,12 @@ fn forgetful(view: &ViewReport, names: &Names) -> Option<String> {
     (!forgetful.is_empty()).then(|| named(&forgetful, names))
 }
 
-impl<P: Driven> Driver<P> {
+impl<P: Live> Driver<P> {
+    /// Whether this peer sees so few of the others that it does not vote; where nobody agrees on who is in.
+    fn is_cut_off(&self) -> bool {
+        self.protocol.placement().is_some_and(|placement| !placement.may_vote())
+    }
+
     /// Why this peer cannot get anybody a lock, if so; where nobody agrees on who is in.
     pub(super) fn why_not_open(&self, hosts_up: usize) -> Option<String> {
         let abstains = self.abstains_until.since(self.now);
@@ -35,7 +40,7 @@ impl<P: Driven> Driver<P> {
             Some(LEAVING.into())
         } else if hosts_up == 0 {
             Some("this peer is a client only, and no host can be reached".into())
-        } else if self.me.role == Role::Host && !self.around.placement.may_vote() {
+        } else if self.me.role == Role::Host && self.is_cut_off() {
             Some(CUT_OFF.into())
         } else if hosts_up == 1 && self.me.role == Role::Host && abstains > Span::ZERO {
             Some(format!(
@@ -75,7 +80,7 @@ impl<P: Driven> Driver<P> {
             Some(CLIENT_ONLY.into())
         } else if self.leaving_since.is_some() {
             Some(LEAVING.into())
-        } else if !self.around.placement.may_vote() {
+        } else if self.is_cut_off() {
             Some(CUT_OFF.into())
         } else if abstains > Span::ZERO {
             Some(format!(

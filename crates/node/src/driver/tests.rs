@@ -6,14 +6,14 @@ use std::time::Duration;
 use libp2p::PeerId as NetworkId;
 use sigmalock_core::{
     Acquire, Birth, Context, Incarnation, Input, Inspect, Key, LocalReport, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Surroundings, Token,
+    LockRequest, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Token,
 };
-use sigmalock_protocols::parts::Placement;
+use sigmalock_protocols::parts::{Driven, Placement};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Driven, Driver, Exit, Setup};
+use super::{Driver, Exit, Setup};
 use crate::control::{Answer, Query, Question, Reply};
 use crate::handle::{Facts, Handle, Session};
 use crate::link::{Command, Event, Outbox, OutboxReader, Parting, PeerInfo, Role, SessionId};
@@ -26,9 +26,9 @@ const ME: PeerId = PeerId(1);
 const OTHER: PeerId = PeerId(2);
 
 /// Grants at once, and tells the other peer; on `/durable…`, only what is on disk.
-#[derive(Default)]
 struct Echo {
     heard: Vec<u64>,
+    placement: Placement,
 }
 
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -83,7 +83,7 @@ impl Protocol for Echo {
 }
 
 impl Inspect for Echo {
-    fn replicas(&self, _: &dyn Surroundings, _: LocalTime, _: &Name) -> Vec<ReplicaReport> {
+    fn replicas(&self, _: LocalTime, _: &Name) -> Vec<ReplicaReport> {
         Vec::new()
     }
     fn local(&self, _: LocalTime, _: &Name) -> LocalReport {
@@ -95,11 +95,11 @@ impl Inspect for Echo {
 }
 
 impl Driven for Echo {
-    fn hosted(&self) -> usize {
-        0
+    fn placement(&self) -> Option<&Placement> {
+        Some(&self.placement)
     }
-    fn has_handed_over(&self) -> bool {
-        true
+    fn placement_mut(&mut self) -> Option<&mut Placement> {
+        Some(&mut self.placement)
     }
     fn has_forgotten(&self) -> bool {
         self.heard.last() == Some(&FORGET)
@@ -173,8 +173,10 @@ impl Stage {
         let (handle, local) = Handle::new(transport.clone(), facts);
         let driver = Driver::new(Setup {
             me: info(ME),
-            protocol: Echo::default(),
-            placement: Placement::new(ME, Key([1; 32]), true, lease_max, Span::from_secs(1)),
+            protocol: Echo {
+                heard: Vec::new(),
+                placement: Placement::new(ME, Key([1; 32]), true, lease_max, Span::from_secs(1)),
+            },
             incarnation: Incarnation(1),
             birth: Birth::First,
             loss: None,

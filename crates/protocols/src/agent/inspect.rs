@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{
     CallId, HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, PeerId, Protocol,
-    ReplicaReport, Surroundings, ViewReport, WAITERS_SHOWN_MAX,
+    ReplicaReport, ViewReport, WAITERS_SHOWN_MAX,
 };
 
 use super::{Agent, passed_from};
@@ -17,10 +17,8 @@ impl<P: Protocol> Agent<P> {
 }
 
 impl<P: Protocol + Inspect> Inspect for Agent<P> {
-    fn replicas(
-        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
-    ) -> Vec<ReplicaReport> {
-        self.inner.replicas(around, now, name)
+    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        self.inner.replicas(now, name)
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {

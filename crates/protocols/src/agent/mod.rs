@@ -56,6 +56,9 @@ use sigmalock_core::{
     Birth, CallId, Context, Effect, Input, LockReply, LockRequest, Name, Protocol,
 };
 
+use crate::agreed::OverViews;
+use crate::parts::hosting::Terms;
+use crate::parts::{Driven, Placement};
 use local::Local;
 pub use mutant::Mutant;
 use permits::Permit;
@@ -182,8 +185,12 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers
     /// wait: they may lead to further inputs, whose effects must come after all of these.
     fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {
+        self.with_inner(cx, |inner, cx| inner.handle(cx, input));
+    }
+
+    fn with_inner(&mut self, cx: Cx<'_, '_, P>, act: impl FnOnce(&mut P, &mut Context<'_, P>)) {
         let mut effects = core::mem::take(&mut self.effects);
-        self.inner.handle(&mut cx.inner(&mut effects), input);
+        act(&mut self.inner, &mut cx.inner(&mut effects));
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { key, value } => cx.persist(key, value),
@@ -195,6 +202,13 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
             }
         }
         self.effects = effects;
+    }
+
+    /// Deals with what the protocol inside has answered.
+    fn answer(&mut self, cx: Cx<'_, '_, P>) {
+        while let Some((call, reply)) = self.answers.pop_front() {
+            self.on_answer(cx, call, reply);
+        }
     }
 
     /// The number that the agent's next call to the protocol inside has. They are odd.
@@ -243,9 +257,44 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Protocol for Agent<P
             Input::Leave => self.pass_in(cx, Input::Leave),
             Input::ViewChanged(view) => self.pass_in(cx, Input::ViewChanged(view)),
         }
-        while let Some((call, reply)) = self.answers.pop_front() {
-            self.on_answer(cx, call, reply);
-        }
+        self.answer(cx);
+    }
+}
+
+impl<P> Driven for Agent<P>
+where
+    P: Driven + Protocol<Request = LockRequest, Reply = LockReply>,
+{
+    fn placement(&self) -> Option<&Placement> {
+        self.inner.placement()
+    }
+    fn placement_mut(&mut self) -> Option<&mut Placement> {
+        self.inner.placement_mut()
+    }
+    fn hosted(&self) -> usize {
+        self.inner.hosted()
+    }
+    fn may_go(&self) -> bool {
+        self.inner.may_go()
+    }
+}
+
+impl<P> OverViews for Agent<P>
+where
+    P: OverViews + Protocol<Request = LockRequest, Reply = LockReply>,
+{
+    fn is_promise(message: &P::Message) -> bool {
+        P::is_promise(message)
+    }
+    fn stand(&mut self, terms: Terms) {
+        self.inner.stand(terms);
+    }
+    fn go_on(&mut self, cx: &mut Context<'_, Self>) {
+        self.with_inner(cx, P::go_on);
+        self.answer(cx);
+    }
+    fn settled(&self) -> u64 {
+        self.inner.settled()
     }
 }
 

@@ -24,9 +24,6 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
                 }
             }
             LockRequest::Evict { name } => self.on_evict(cx, id, name),
-            request @ (LockRequest::Forget { .. } | LockRequest::Disown) => {
-                self.pass_call(cx, id, request);
-            }
         }
     }
 

@@ -3,8 +3,6 @@
 use sigmalock_core::Span;
 
 use super::mutant::Mutant;
-use crate::parts::Quorum;
-use crate::sigma::{self, Hosting};
 use crate::views;
 
 /// How a peer comes into a swarm, if it is not in one already.
@@ -21,15 +19,15 @@ pub enum Beginning {
     Watch,
 }
 
-/// The numbers both protocols go by.
+/// The numbers it goes by.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// For agreeing on who is in.
     pub views: views::Config,
-    /// For locks. Its quorum follows from the view.
-    pub locks: sigma::Config,
     /// How this peer comes in.
     pub beginning: Beginning,
+    /// Whether promises are persisted before they are made.
+    pub durable: bool,
     /// Break one rule on purpose, to see an oracle catch it.
     pub mutant: Option<Mutant>,
 }
@@ -38,13 +36,7 @@ impl Config {
     /// The defaults, for this longest lease.
     #[must_use]
     pub fn new(lease_max: Span, beginning: Beginning) -> Self {
-        let locks = sigma::Config {
-            lease_max,
-            hosting: Hosting::Agreed,
-            client_only: beginning == Beginning::Watch,
-            ..sigma::Config::new(Quorum::ONE)
-        };
-        Self { views: views::Config::new(lease_max), locks, beginning, mutant: None }
+        Self { views: views::Config::new(lease_max), beginning, durable: false, mutant: None }
     }
 
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {

@@ -3,26 +3,26 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    HandedOver, Inspect, Key, LocalReport, LocalTime, MemberReport, Name, PeerId, ReplicaId,
-    ReplicaReport, Span, Standing, Surroundings, ViewReport, WallTime,
+    Inspect, LocalReport, LocalTime, MemberReport, Name, PeerId, ReplicaReport, Span, Standing,
+    ViewReport,
 };
 
-use super::{Agreed, around};
+use super::{Agreed, OverViews};
 use crate::parts::Quorum;
+use crate::parts::hosting::voters;
 use crate::views::{self, Change, Roster};
 
-impl Inspect for Agreed {
-    fn replicas(&self, _: &dyn Surroundings, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
-        let seen = Seen { roster: self.views.roster(), votes_from: self.votes_from };
-        self.locks.replicas(&seen, now, name)
+impl<P: OverViews + Inspect> Inspect for Agreed<P> {
+    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        self.inside.replicas(now, name)
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
-        self.locks.local(now, name)
+        self.inside.local(now, name)
     }
 
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
-        self.locks.names(after, limit)
+        self.inside.names(after, limit)
     }
 
     fn view(&self, now: LocalTime) -> Option<ViewReport> {
@@ -50,11 +50,12 @@ impl Inspect for Agreed {
     }
 
     fn seats(&self, name: &Name) -> Vec<(u16, PeerId)> {
-        self.views.roster().map_or_else(Vec::new, |roster| roster.voters(name))
+        let members = self.views.roster().map(Roster::seats).unwrap_or_default();
+        voters(&members, name).into_iter().map(|member| (member.seat, member.peer)).collect()
     }
 }
 
-impl Agreed {
+impl<P: OverViews> Agreed<P> {
     fn is_forced(&self) -> bool {
         self.views.roster().is_some_and(|roster| roster.last() == Change::Forget)
     }
@@ -100,34 +101,10 @@ impl Agreed {
             Standing::Minority { up: up as u16, needed: needed as u16 }
         } else if self.views.is_astray() {
             Standing::Unvouched
-        } else if self.votes_from > now {
-            Standing::Learning { for_at_most: self.votes_from.since(now) }
+        } else if self.promises_from > now {
+            Standing::Learning { for_at_most: self.promises_from.since(now) }
         } else {
             Standing::Voting
         }
-    }
-}
-
-/// The world as far as somebody needs it who only looks.
-struct Seen<'a> {
-    roster: Option<&'a Roster>,
-    votes_from: LocalTime,
-}
-
-impl Surroundings for Seen<'_> {
-    fn wall(&self) -> WallTime {
-        WallTime::default()
-    }
-    fn random(&mut self) -> u64 {
-        0
-    }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        around::host_of(self.roster, replica)
-    }
-    fn inherited_until(&self, _: &ReplicaId, _: &dyn Fn(PeerId) -> HandedOver) -> LocalTime {
-        self.votes_from
     }
 }

@@ -1,13 +1,14 @@
-//! Locks among peers that agree on who is in.
+//! Locks, or whatever else members do together, among peers that agree on who is in.
 //!
-//! Two protocols in one: [`crate::views`] agrees on a numbered membership, and [`crate::sigma`] has its
-//! members vote on names. This layer is what lies between them: which view a promise was made in, and from
-//! when on a peer may make any.
+//! Two protocols in one: [`crate::views`] agrees on a numbered membership, and another one, such as
+//! [`crate::sigma`], has its members make promises, such as votes on names. This layer is what lies between
+//! them: which view a promise was made in, and from when on a peer may make any. It works over any protocol that
+//! can say which of its messages are promises ([`OverViews`]).
 //!
 //! ```text
-//!            ┌──────────── agreed ────────────┐
-//!   users ──►│ locks (Sigma) ◄── view ── views │◄──► other peers: every message of locks
-//!            └─────────────────────────────────┘     says which view its sender is in
+//!            ┌────────────── agreed ─────────────┐
+//!   users ──►│ inside (Sigma …) ◄── view ── views │◄──► other peers: every message of the protocol
+//!            └────────────────────────────────────┘     inside says which view its sender is in
 //! ```
 //!
 //! # The rules
@@ -24,7 +25,7 @@
 //!    and everybody in a view that an operator made, and the one with whom a view becomes large.
 //!
 //! By 2 and 4, two who are inside were let in by the same view or by neighbours, whose quorums have a voter in
-//! common (`views/seating`); and by 1 that voter has been in all the while, and knows whom it voted for.
+//! common ([`crate::parts::hosting::ByView`]); and by 1 that voter has been in all the while, and knows whom it voted for.
 //! Where only some members vote on a name, a quorum of them may be cut off together and never learn of later
 //! views; so there a guard lasts no longer than more than half of all members are known to accept no view but
 //! the next ([`Views::counts_until`]).
@@ -42,64 +43,72 @@
 //!
 //! # Where to read on
 //!
-//! `whereabouts` is which view others are at, `around` what locks see of a view, `relay` how both protocols are
-//! spoken to.
+//! `over` is what the protocol inside has to be, `whereabouts` which view others are at, `relay` how both
+//! protocols are spoken to.
 
-mod around;
 mod config;
 mod inspect;
 mod message;
 mod mutant;
+mod over;
 mod relay;
+mod request;
 mod whereabouts;
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest, Part,
-    PeerId, Protocol, View,
+    Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, MemberRequest, Message as _,
+    Part, PeerId, Protocol, View,
 };
 
 pub use self::config::{Beginning, Config};
 pub use self::message::Message;
 pub use self::mutant::Mutant;
+pub use self::over::OverViews;
+pub use self::request::{Reply, Request};
 use self::whereabouts::Whereabouts;
+use crate::parts::Driven;
+use crate::parts::hosting::Terms;
 use crate::parts::quorum::VOTERS_MAX;
-use crate::sigma::{self, Sigma};
 use crate::views::{self, Change, Standing, Views};
 
 /// One peer's share of both.
 #[derive(Clone)]
-pub struct Agreed {
+pub struct Agreed<P: OverViews> {
     me: PeerId,
     config: Config,
     views: Views,
-    locks: Sigma,
-    /// The view that locks go by.
+    inside: P,
+    /// The view that the protocol inside goes by.
     view: u64,
     /// The view in which this peer came to be a member, as of the last view it knew; 0 if it was none.
     since: u64,
     /// From then on it may vote, as a member since then.
-    votes_from: LocalTime,
+    promises_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
     /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name.
     vouched_for: bool,
+    /// Until when it is certain that promises counted now are not passed over by a later view.
+    counts_until: LocalTime,
+    /// In which view that was found out, and whether this peer's word counted.
+    counted_in: (u64, bool),
     /// Who else is at which view.
-    others: Whereabouts,
+    others: Whereabouts<P::Message>,
     /// Kept for their memory.
     from_views: Vec<Effect<Views>>,
-    from_locks: Vec<Effect<Sigma>>,
+    from_inside: Vec<Effect<P>>,
 }
 
 /// What timers are for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Timer {
+pub enum Timer<T> {
     /// A timer of views.
     Views(views::Timer),
-    /// A timer of locks.
-    Locks(sigma::Timer),
+    /// A timer of the protocol inside.
+    Inside(T),
     /// This peer may vote.
     Votes,
 }
@@ -107,34 +116,34 @@ pub enum Timer {
 /// Where things are kept that must survive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum DurableKey {
+pub enum DurableKey<K> {
     /// What views keep.
     View(views::Record),
     /// As a member since which view this peer votes.
     Votes,
-    /// What locks keep.
-    Locks(sigma::DurableKey),
+    /// What the protocol inside keeps.
+    Inside(K),
 }
 
 /// What is kept there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Durable {
+pub enum Durable<D> {
     /// Under [`DurableKey::View`].
     View(views::Saved),
     /// Under [`DurableKey::Votes`].
     Votes(u64),
-    /// Under [`DurableKey::Locks`].
-    Locks(sigma::Durable),
+    /// Under [`DurableKey::Inside`].
+    Inside(D),
 }
 
 /// Moments worth counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Note {
+pub enum Note<N> {
     /// A note of views.
     Views(views::Note),
-    /// A note of locks.
-    Locks(sigma::Note),
+    /// A note of the protocol inside.
+    Inside(N),
     /// A promise was made in another view, and not heard.
     OtherView,
     /// This peer begins to vote.
@@ -143,11 +152,11 @@ pub enum Note {
     Malformed,
 }
 
-impl fmt::Display for Note {
+impl<N: fmt::Display> fmt::Display for Note<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Views(note) => note.fmt(f),
-            Self::Locks(note) => note.fmt(f),
+            Self::Inside(note) => note.fmt(f),
             Self::OtherView => f.write_str("a promise of another view not heard"),
             Self::Votes => f.write_str("a member begins to vote"),
             Self::Malformed => f.write_str("malformed record"),
@@ -155,25 +164,27 @@ impl fmt::Display for Note {
     }
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Agreed>;
+type Cx<'a, 'b, P> = &'a mut Context<'b, Agreed<P>>;
 
-impl Agreed {
-    /// A peer that has not started yet.
+impl<P: OverViews> Agreed<P> {
+    /// A peer that has not started yet, nor has the protocol inside.
     #[must_use]
-    pub fn new(me: PeerId, config: Config) -> Self {
+    pub fn new(me: PeerId, config: Config, inside: P) -> Self {
         Self {
             me,
             views: Views::new(me, config.views.clone()),
-            locks: Sigma::new(me, config.locks.clone()),
+            inside,
             config,
             view: 0,
             since: 0,
-            votes_from: LocalTime::MIN,
+            promises_from: LocalTime::MIN,
             votes: false,
             vouched_for: false,
+            counts_until: LocalTime::NEVER,
+            counted_in: (0, false),
             others: Whereabouts::default(),
             from_views: Vec::new(),
-            from_locks: Vec::new(),
+            from_inside: Vec::new(),
         }
     }
 
@@ -183,38 +194,28 @@ impl Agreed {
         &self.views
     }
 
-    /// How many replicas this peer remembers as a host.
-    #[must_use]
-    pub fn hosted(&self) -> usize {
-        self.locks.hosted()
-    }
-
-    /// Whether a peer that leaves may go: the others know that it is out, or there are none.
-    #[must_use]
-    pub fn has_left(&self) -> bool {
-        self.views.standing() != Standing::Member || self.views.is_alone()
-    }
-
-    fn on_start(&mut self, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Self>) {
-        let (views, locks) = match birth {
+    fn on_start(&mut self, cx: Cx<'_, '_, P>, incarnation: Incarnation, birth: Birth<Self>) {
+        let (views, inside) = match birth {
             Birth::First => (Birth::First, Birth::First),
             Birth::Amnesiac => (Birth::Amnesiac, Birth::Amnesiac),
             Birth::Recovered(records) => {
-                let (mut views, mut locks) = (Vec::new(), Vec::new());
+                let (mut views, mut inside) = (Vec::new(), Vec::new());
                 for record in records {
                     match record {
                         (DurableKey::View(key), Durable::View(saved)) => views.push((key, saved)),
-                        (DurableKey::Locks(key), Durable::Locks(saved)) => locks.push((key, saved)),
+                        (DurableKey::Inside(key), Durable::Inside(saved)) => {
+                            inside.push((key, saved))
+                        }
                         (DurableKey::Votes, Durable::Votes(since)) => {
                             (self.since, self.votes) = (since, true);
                         }
                         _ => cx.note(Note::Malformed),
                     }
                 }
-                (Birth::Recovered(views), Birth::Recovered(locks))
+                (Birth::Recovered(views), Birth::Recovered(inside))
             }
         };
-        self.pass_locks(cx, Input::Start { incarnation, birth: locks });
+        self.pass_in(cx, Input::Start { incarnation, birth: inside });
         self.pass_views(cx, Input::Start { incarnation, birth: views });
         match self.config.beginning {
             Beginning::Found => self.ask_views(cx, views::Request::Found),
@@ -225,7 +226,7 @@ impl Agreed {
         self.ask_views(cx, views::Request::Join);
     }
 
-    fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+    fn on_message(&mut self, cx: Cx<'_, '_, P>, from: PeerId, message: Message<P::Message>) {
         match message {
             Message::Views(message) => {
                 let known = match message {
@@ -238,7 +239,7 @@ impl Agreed {
                     self.ask_again(cx, from, view);
                 }
             }
-            Message::Locks { view, message } => {
+            Message::Inside { view, message } => {
                 if from != self.me && self.others.differs(from, view, self.view) {
                     let message = views::Message::Known {
                         view,
@@ -249,22 +250,23 @@ impl Agreed {
                     self.pass_views(cx, Input::Receive { from, message });
                 }
                 self.ask_again(cx, from, view);
-                self.on_locks(cx, from, view, message);
+                self.on_inside(cx, from, view, message);
             }
         }
     }
 
     /// Rule 1.
-    fn on_locks(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, message: sigma::Message) {
-        let votes = matches!(message, sigma::Message::Votes(_));
+    fn on_inside(&mut self, cx: Cx<'_, '_, P>, from: PeerId, view: u64, message: P::Message) {
         let later = view > self.view;
         let heard = view == self.view
-            || !message.is_promise()
+            || !P::is_promise(&message)
             || (later && self.config.breaks(Mutant::CountsLaterViews))
-            || (message.renews() && self.config.breaks(Mutant::HearsAnyRenewal))
-            || (!later && votes && self.config.breaks(Mutant::HearsVotesOfBefore));
+            || (message.kind() == "RENEWED" && self.config.breaks(Mutant::HearsAnyRenewal))
+            || (!later
+                && message.kind() == "VOTES"
+                && self.config.breaks(Mutant::HearsVotesOfBefore));
         if heard {
-            return self.pass_locks(cx, Input::Receive { from, message });
+            return self.pass_in(cx, Input::Receive { from, message });
         }
         cx.note(Note::OtherView);
         if later {
@@ -275,14 +277,14 @@ impl Agreed {
     }
 
     /// Somebody who was behind may be so no more: what it said then may be asked again.
-    fn ask_again(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) {
+    fn ask_again(&mut self, cx: Cx<'_, '_, P>, from: PeerId, view: u64) {
         if view == self.view && self.others.catches_up(from) {
-            self.pass_locks(cx, Input::PeerUp(from));
+            self.pass_in(cx, Input::PeerUp(from));
         }
     }
 
-    /// What views have come to matters to locks: first whether this peer is in, then whether it may vote.
-    fn follow(&mut self, cx: Cx<'_, '_>) {
+    /// What views have come to matters to the protocol inside: first whether this peer is in, then whether it may vote.
+    fn follow(&mut self, cx: Cx<'_, '_, P>) {
         let late = self.config.breaks(Mutant::VotesBeforeItFollows);
         if !late {
             self.follow_view(cx);
@@ -290,15 +292,15 @@ impl Agreed {
         let vouched_for = self.views.is_vouched_for() && !self.views.is_astray();
         let was = core::mem::replace(&mut self.vouched_for, vouched_for);
         if vouched_for && !was {
-            self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+            self.with_inside(cx, P::go_on);
         }
         if late {
             self.follow_view(cx);
         }
     }
 
-    /// If views have come to a new one, so do locks.
-    fn follow_view(&mut self, cx: Cx<'_, '_>) {
+    /// If views have come to a new one, so does the protocol inside.
+    fn follow_view(&mut self, cx: Cx<'_, '_, P>) {
         let Some(roster) = self.views.roster() else { return };
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
@@ -307,7 +309,7 @@ impl Agreed {
         }
         let (number, last) = (roster.number(), roster.last());
         let newcomer = roster.is_newcomer(self.me);
-        let members: Vec<PeerId> = roster.members().collect();
+        let members = roster.seats();
         // With the tenth, quorums grow by more than its vote: it had better wait.
         let grows_large =
             members.len() == VOTERS_MAX + 1 && !self.config.breaks(Mutant::HurriesTheTenth);
@@ -327,37 +329,37 @@ impl Agreed {
         } else if forced && !self.config.breaks(Mutant::ForgetsAtOnce) {
             self.begin(cx, true);
         }
-        self.pass_locks(cx, Input::ViewChanged(View { number, members: members.into(), part }));
+        self.pass_in(cx, Input::ViewChanged(View { number, members, part }));
         for (from, view, message) in self.others.move_on() {
-            self.on_locks(cx, from, view, message);
+            self.on_inside(cx, from, view, message);
         }
     }
 
     /// Whether the hosts that have made a swarm may have been one a moment ago: those that keep nothing on disk do not
     /// know. Who makes one alone says that there is none.
     fn may_have_been_another(&self, founders: usize) -> bool {
-        let blank = founders > 1 && !self.config.locks.durable;
+        let blank = founders > 1 && !self.config.durable;
         blank && !self.config.breaks(Mutant::VotesAtOnceWithoutDisks)
     }
 
     /// This peer is a member since another view, or of a view that nobody was asked about: votes are out
     /// that it does not know of, for a lease from now.
-    fn begin(&mut self, cx: Cx<'_, '_>, waits: bool) {
-        self.votes_from = LocalTime::MIN;
+    fn begin(&mut self, cx: Cx<'_, '_, P>, waits: bool) {
+        self.promises_from = LocalTime::MIN;
         if core::mem::take(&mut self.votes) && !self.config.breaks(Mutant::VotesAsItsDiskSays) {
             cx.persist(DurableKey::Votes, None);
         }
         if self.since != 0 && waits {
-            self.votes_from = cx.now() + self.config.views.view_min();
-            cx.set_timer(Timer::Votes, self.votes_from);
+            self.promises_from = cx.now() + self.config.views.view_min();
+            cx.set_timer(Timer::Votes, self.promises_from);
         } else if self.since != 0 {
             self.vote(cx);
         }
     }
 
     /// From here on this peer votes, and its disk knows.
-    fn vote(&mut self, cx: Cx<'_, '_>) {
-        (self.votes_from, self.votes) = (LocalTime::MIN, true);
+    fn vote(&mut self, cx: Cx<'_, '_, P>) {
+        (self.promises_from, self.votes) = (LocalTime::MIN, true);
         cx.cancel_timer(Timer::Votes);
         cx.persist(DurableKey::Votes, Some(Durable::Votes(self.since)));
         cx.note(Note::Votes);
@@ -365,62 +367,85 @@ impl Agreed {
 
     /// Whether the newcomer has just found out which votes are out.
     fn settles(&self) -> bool {
-        self.since != 0 && !self.votes && self.locks.settled() == self.view
+        self.since != 0 && !self.votes && self.inside.settled() == self.view
     }
 
     /// It votes from now on.
-    fn on_settled(&mut self, cx: Cx<'_, '_>) {
+    fn on_settled(&mut self, cx: Cx<'_, '_, P>) {
         if !self.votes {
             self.vote(cx);
         }
         self.ask_views(cx, views::Request::Settled { view: self.view });
-        self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+        self.with_inside(cx, P::go_on);
     }
 
-    fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
-        match request {
-            LockRequest::Forget { gone, unverified } => {
-                let request = views::Request::Forget { gone, unverified };
-                self.pass_views(cx, Input::Request { id, request });
-            }
-            LockRequest::Disown => {
-                self.pass_views(cx, Input::Request { id, request: views::Request::Disown });
-            }
-            request => self.pass_locks(cx, Input::Request { id, request }),
+    /// On which terms this peer is in.
+    fn terms(&self) -> Terms {
+        let unconfirmed = self.config.breaks(Mutant::GoesOnUnconfirmed);
+        Terms {
+            promises: self.since != 0 && self.vouched_for,
+            promises_from: self.promises_from,
+            counts_until: if unconfirmed { LocalTime::NEVER } else { self.counts_until },
         }
+    }
+
+    fn on_request(&mut self, cx: Cx<'_, '_, P>, id: CallId, request: Request<P::Request>) {
+        let request = match request {
+            Request::Inside(request) => return self.pass_in(cx, Input::Request { id, request }),
+            Request::Members(MemberRequest::Forget { gone, unverified }) => {
+                views::Request::Forget { gone, unverified }
+            }
+            Request::Members(MemberRequest::Disown) => views::Request::Disown,
+        };
+        self.pass_views(cx, Input::Request { id, request });
     }
 }
 
-impl Protocol for Agreed {
-    type Message = Message;
-    type Request = LockRequest;
-    type Reply = LockReply;
-    type Timer = Timer;
-    type DurableKey = DurableKey;
-    type Durable = Durable;
-    type Note = Note;
+impl<P: OverViews> Driven for Agreed<P> {
+    fn of_members(wish: MemberRequest) -> Option<Self::Request> {
+        Some(Request::Members(wish))
+    }
+    fn views(&self) -> Option<&Views> {
+        Some(&self.views)
+    }
+    fn hosted(&self) -> usize {
+        self.inside.hosted()
+    }
+    fn may_go(&self) -> bool {
+        self.views.standing() != Standing::Member || self.views.is_alone()
+    }
+}
+
+impl<P: OverViews> Protocol for Agreed<P> {
+    type Message = Message<P::Message>;
+    type Request = Request<P::Request>;
+    type Reply = Reply<P::Reply>;
+    type Timer = Timer<P::Timer>;
+    type DurableKey = DurableKey<P::DurableKey>;
+    type Durable = Durable<P::Durable>;
+    type Note = Note<P::Note>;
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
         match input {
             Input::Start { incarnation, birth } => self.on_start(cx, incarnation, birth),
             Input::Receive { from, message } => self.on_message(cx, from, message),
             Input::Fire(Timer::Views(timer)) => self.pass_views(cx, Input::Fire(timer)),
-            Input::Fire(Timer::Locks(timer)) => self.pass_locks(cx, Input::Fire(timer)),
+            Input::Fire(Timer::Inside(timer)) => self.pass_in(cx, Input::Fire(timer)),
             Input::Fire(Timer::Votes) => {
-                if self.since != 0 && !self.votes && self.votes_from <= cx.now() {
+                if self.since != 0 && !self.votes && self.promises_from <= cx.now() {
                     self.vote(cx);
-                    self.pass_locks(cx, Input::Fire(sigma::Timer::Join));
+                    self.with_inside(cx, P::go_on);
                 }
             }
             Input::Request { id, request } => self.on_request(cx, id, request),
             Input::PeerUp(peer) => {
                 self.pass_views(cx, Input::PeerUp(peer));
-                self.pass_locks(cx, Input::PeerUp(peer));
+                self.pass_in(cx, Input::PeerUp(peer));
             }
             Input::PeerDown(peer) => {
                 self.others.forget(peer);
                 self.pass_views(cx, Input::PeerDown(peer));
-                self.pass_locks(cx, Input::PeerDown(peer));
+                self.pass_in(cx, Input::PeerDown(peer));
             }
             Input::Leave => self.pass_views(cx, Input::Leave),
             Input::ViewChanged(_) => {}
@@ -428,8 +453,8 @@ impl Protocol for Agreed {
     }
 }
 
-impl fmt::Debug for Agreed {
+impl<P: OverViews + fmt::Debug> fmt::Debug for Agreed<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agreed").field("views", &self.views).field("locks", &self.locks).finish()
+        f.debug_struct("Agreed").field("views", &self.views).field("inside", &self.inside).finish()
     }
 }

@@ -1,23 +1,23 @@
 //! How the two protocols inside are spoken to, and what becomes of what they want done.
 
-use sigmalock_core::{CallId, Context, Effect, Input, LockReply, Protocol, Refusal};
+use sigmalock_core::{CallId, Context, Effect, Input, MemberReply, Protocol};
 
-use super::around::InView;
-use super::{Agreed, Cx, Durable, DurableKey, Message, Mutant, Note, Timer};
-use crate::sigma::Sigma;
+use super::{Agreed, Cx, Durable, DurableKey, Message, Mutant, Note, OverViews, Reply, Timer};
 use crate::views::{self, Views};
 
 /// The call under which this layer itself asks views for something.
 const OWN: CallId = CallId(0);
 
-impl Agreed {
+impl<P: OverViews> Agreed<P> {
     /// Asks views for something that is done at once, or not at all.
-    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_>, request: views::Request) {
+    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_, P>, request: views::Request) {
         self.pass_views(cx, Input::Request { id: OWN, request });
     }
 
-    pub(super) fn pass_views(&mut self, cx: Cx<'_, '_>, input: Input<Views>) {
+    pub(super) fn pass_views(&mut self, cx: Cx<'_, '_, P>, input: Input<Views>) {
         let mut effects = core::mem::take(&mut self.from_views);
+        let confirms =
+            matches!(input, Input::Receive { message: views::Message::Confirmed { .. }, .. });
         self.views.handle(&mut cx.inner(&mut effects), input);
         for effect in effects.drain(..) {
             match effect {
@@ -29,25 +29,35 @@ impl Agreed {
                 Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Views(timer)),
                 Effect::Note(note) => cx.note(Note::Views(note)),
                 Effect::Reply { id: OWN, .. } => {}
-                Effect::Reply { id, reply } => cx.reply(id, answer(reply)),
+                Effect::Reply { id, reply } => {
+                    if let Some(reply) = answer(reply) {
+                        cx.reply(id, Reply::Members(reply));
+                    }
+                }
             }
         }
         self.from_views = effects;
+        // It takes a while to find out where there are many members, and seldom changes.
+        let counted_in = (self.views.number(), self.views.has_a_say());
+        if confirms || counted_in != self.counted_in {
+            self.counted_in = counted_in;
+            self.counts_until = self.views.counts_until(cx.now());
+        }
         self.follow(cx);
     }
 
-    pub(super) fn pass_locks(&mut self, cx: Cx<'_, '_>, input: Input<Sigma>) {
-        let mut effects = core::mem::take(&mut self.from_locks);
-        let now = cx.now();
-        let mut around = InView {
-            around: cx.surroundings(),
-            views: &self.views,
-            now,
-            votes: self.since != 0 && self.votes_from <= now && self.vouched_for,
-            votes_from: self.votes_from,
-            unconfirmed: self.config.breaks(Mutant::GoesOnUnconfirmed),
-        };
-        self.locks.handle(&mut Context::new(now, &mut around, &mut effects), input);
+    /// Gives the protocol inside an input.
+    pub(super) fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {
+        self.with_inside(cx, |inside, cx| inside.handle(cx, input));
+    }
+
+    /// Has the protocol inside do something, on the terms on which this peer is in.
+    pub(super) fn with_inside(
+        &mut self, cx: Cx<'_, '_, P>, act: impl FnOnce(&mut P, &mut Context<'_, P>),
+    ) {
+        let mut effects = core::mem::take(&mut self.from_inside);
+        self.inside.stand(self.terms());
+        act(&mut self.inside, &mut cx.inner(&mut effects));
         let view = self.view;
         let settles = self.settles();
         if settles && !self.config.breaks(Mutant::SettlesBeforeItWrites) {
@@ -57,7 +67,7 @@ impl Agreed {
             let said = effects.partition_point(|effect| matches!(effect, Effect::Persist { .. }));
             for effect in effects.drain(..said) {
                 if let Effect::Persist { key, value } = effect {
-                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
+                    cx.persist(DurableKey::Inside(key), value.map(Durable::Inside));
                 }
             }
             self.vote(cx);
@@ -65,26 +75,27 @@ impl Agreed {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::Locks(key), value.map(Durable::Locks));
+                    cx.persist(DurableKey::Inside(key), value.map(Durable::Inside));
                 }
-                Effect::Send { to, message } => cx.send(to, Message::Locks { view, message }),
-                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Locks(timer), at),
-                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Locks(timer)),
-                Effect::Note(note) => cx.note(Note::Locks(note)),
-                Effect::Reply { id, reply } => cx.reply(id, reply),
+                Effect::Send { to, message } => cx.send(to, Message::Inside { view, message }),
+                Effect::SetTimer { timer, at } => cx.set_timer(Timer::Inside(timer), at),
+                Effect::CancelTimer(timer) => cx.cancel_timer(Timer::Inside(timer)),
+                Effect::Note(note) => cx.note(Note::Inside(note)),
+                Effect::Reply { id, reply } => cx.reply(id, Reply::Inside(reply)),
             }
         }
-        self.from_locks = effects;
+        self.from_inside = effects;
         if settles {
             self.on_settled(cx);
         }
     }
 }
 
-fn answer(reply: views::Reply) -> LockReply {
+/// What an operator is told. What only this layer asks for is answered to nobody.
+fn answer(reply: views::Reply) -> Option<MemberReply> {
     match reply {
-        views::Reply::Done => LockReply::Released,
-        views::Reply::Remembered(refusal) => LockReply::Refused(refusal.into()),
-        views::Reply::Refused => LockReply::Refused(Refusal::UnknownCall),
+        views::Reply::Done => Some(MemberReply::Done),
+        views::Reply::Remembered(refusal) => Some(MemberReply::Refused(refusal)),
+        views::Reply::Refused => None,
     }
 }

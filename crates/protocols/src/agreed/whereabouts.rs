@@ -8,8 +8,6 @@ use alloc::vec::Vec;
 
 use sigmalock_core::PeerId;
 
-use crate::sigma;
-
 /// So many promises from later views are kept until this peer knows those; more are lost, and asked for again.
 const EARLY_MAX: usize = 1_024;
 /// So many peers are remembered. With one more all are forgotten, and told once more what they may know.
@@ -27,14 +25,20 @@ struct Whereabout {
 }
 
 /// What is known of all of them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Whereabouts {
+#[derive(Debug, Clone)]
+pub(super) struct Whereabouts<M> {
     peers: BTreeMap<PeerId, Whereabout>,
-    early: Vec<(PeerId, u64, sigma::Message)>,
+    early: Vec<(PeerId, u64, M)>,
 }
 
-impl Whereabouts {
-    /// A peer speaks of locks, and says at which view it is. True if one of the two should be told of the
+impl<M> Default for Whereabouts<M> {
+    fn default() -> Self {
+        Self { peers: BTreeMap::new(), early: Vec::new() }
+    }
+}
+
+impl<M> Whereabouts<M> {
+    /// A peer speaks, and says at which view it is. True if one of the two should be told of the
     /// other's view, and has not been. What comes late says nothing.
     pub(super) fn differs(&mut self, peer: PeerId, view: u64, mine: u64) -> bool {
         let known = self.of(peer);
@@ -71,14 +75,14 @@ impl Whereabouts {
     }
 
     /// Keeps a promise of a later view, if there is room.
-    pub(super) fn keep(&mut self, from: PeerId, view: u64, message: sigma::Message) {
+    pub(super) fn keep(&mut self, from: PeerId, view: u64, message: M) {
         if self.early.len() < EARLY_MAX {
             self.early.push((from, view, message));
         }
     }
 
     /// This peer is at another view: nobody has missed anything in it, and what came too early may be heard now.
-    pub(super) fn move_on(&mut self) -> Vec<(PeerId, u64, sigma::Message)> {
+    pub(super) fn move_on(&mut self) -> Vec<(PeerId, u64, M)> {
         self.peers.values_mut().for_each(|known| known.missed = false);
         core::mem::take(&mut self.early)
     }

@@ -1,7 +1,9 @@
 //! What several protocols are made of.
 
 pub mod alarm;
+pub mod driven;
 pub mod hlc;
+pub mod hosting;
 pub mod mutants;
 pub mod placement;
 pub mod quorum;
@@ -9,8 +11,10 @@ pub mod tombstones;
 pub mod zones;
 
 pub use alarm::Alarm;
+pub use driven::Driven;
 pub use hlc::{Hlc, HybridClock};
+pub use hosting::Hosting;
 pub use mutants::UnknownMutant;
-pub use placement::Placement;
+pub use placement::{HandedOver, Placement};
 pub use quorum::{Quorum, QuorumError};
 pub use tombstones::Tombstones;

@@ -13,7 +13,7 @@
 use alloc::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
-use sigmalock_core::{HandedOver, Key, LocalTime, PeerId, ReplicaId, Span};
+use sigmalock_core::{Key, LocalTime, PeerId, ReplicaId, Span};
 
 use super::zones::place_of_cell;
 
@@ -67,6 +67,23 @@ impl State {
             Self::Gone { at, .. } => at,
         }
     }
+}
+
+/// What a peer has handed over to this one in its present session, or when that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandedOver {
+    /// Nothing, as far as known.
+    Nothing,
+    /// Whatever was this peer's to host.
+    Mine {
+        /// From when on it vouches for those who hosted before it, on this peer's clock.
+        from: LocalTime,
+    },
+    /// All it had: it has left.
+    Everything {
+        /// The same.
+        from: LocalTime,
+    },
 }
 
 impl Placement {

@@ -1,14 +1,12 @@
 //! What a replica says to those who ask for its vote.
 
-use sigmalock_core::{Context, Echo, LocalTime, Span};
+use sigmalock_core::{Echo, LocalTime, Span};
 
 use super::host::Desk;
 use super::message::{Answer, Ask, Message, OtherNumber, Response, Ticket};
 use super::queue::Waiter;
 use super::replica::Replica;
-use super::{Mutant, Note, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Cx, Mutant, Note};
 
 impl Replica {
     /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.

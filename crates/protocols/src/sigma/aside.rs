@@ -1,18 +1,16 @@
 //! Requests that cannot win for now, and stay out of everybody's way.
 
-use sigmalock_core::{Context, LocalTime, ReplicaId};
+use sigmalock_core::{LocalTime, ReplicaId};
 
 use super::attempt::Attempt;
 use super::message::Message;
 use super::seat::{Held, News, Seat};
-use super::{Config, Mutant, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Config, Cx, Mutant};
 
 impl Attempt {
     /// Whether too many replicas cannot vote for this request to win. Where hosts hand over, others soon can.
-    pub(super) fn cannot_win(&self, config: &Config) -> bool {
-        if config.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
+    pub(super) fn cannot_win(&self, config: &Config, cx: Cx<'_, '_>) -> bool {
+        if cx.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
             return false;
         }
         let spare = config.quorum.n() - config.quorum.m();

@@ -3,15 +3,15 @@
 use alloc::collections::BTreeSet;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId,
-    Refusal, ReplicaId, Span, Token,
+    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId, Refusal,
+    ReplicaId, Span, Token,
 };
 
 use super::ballot::Ballot;
 use super::guard::Guard;
 use super::message::{Answer, GrantId, Renewal, Response, Ticket, Vote};
 use super::seat::{Held, News};
-use super::{Config, Hosting, Mutant, Note, Sigma};
+use super::{Config, Cx, Mutant, Note};
 use crate::parts::Alarm;
 
 /// A request under way.
@@ -64,8 +64,6 @@ pub(super) enum Step {
     Over(LockReply),
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
-
 impl Attempt {
     /// Sends REQUEST to all replicas.
     pub(super) fn start(
@@ -81,10 +79,7 @@ impl Attempt {
             ttl: wish.ttl,
             only_try: wish.patience == Patience::Try,
             gives_up_at,
-            ballot: match config.hosting {
-                Hosting::Agreed => Ballot::new(cx.seats(&wish.name)),
-                Hosting::Fixed | Hosting::Open => Ballot::new(0..config.quorum.n() as u16),
-            },
+            ballot: Ballot::new(cx.hosting.seats(&wish.name)),
             phase: Phase::Asking,
             aside: false,
             turn_until: LocalTime::MIN,
@@ -102,7 +97,7 @@ impl Attempt {
         }
         attempt.ballot.mark_down(down);
         // Who knows no hosts yet may wait for some, or not.
-        let nobody = attempt.ballot.len() == 0 || attempt.cannot_win(config);
+        let nobody = attempt.ballot.len() == 0 || attempt.cannot_win(config, cx);
         attempt.wake_by(cx, if nobody { cx.now() } else { gives_up_at });
         attempt
     }
@@ -113,7 +108,7 @@ impl Attempt {
         let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
         let here = self.ballot.find(response.replica.index);
-        let here = here.filter(|index| self.is_host(config, cx, from, *index, &response.replica));
+        let here = here.filter(|index| self.is_host(cx, from, *index, &response.replica));
         let Some(index) = here else {
             cx.note(Note::Malformed);
             return Step::Continue;
@@ -226,7 +221,7 @@ impl Attempt {
             return self.give_back(config, cx, index, vote.grant);
         }
         if let Phase::Inside(guard) = &mut self.phase {
-            let deadline = self.ballot.deadline(config.quorum, cx.counts_until());
+            let deadline = self.ballot.deadline(config.quorum, cx.hosting.counts_until());
             if deadline > guard.deadline + self.ttl / 8 {
                 guard.extend(cx, deadline);
             }
@@ -270,7 +265,7 @@ impl Attempt {
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
-                let deadline = self.ballot.deadline(config.quorum, cx.counts_until());
+                let deadline = self.ballot.deadline(config.quorum, cx.hosting.counts_until());
                 guard.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
@@ -318,9 +313,9 @@ impl Attempt {
             if held && (up || !here) {
                 continue;
             }
-            let moved = config.hosting.hands_over() && {
+            let moved = cx.hosting.hands_over() && {
                 let replica = ReplicaId { name: self.name.clone(), index: seat.index };
-                let host = cx.host_of(&replica);
+                let host = cx.hosting.host_of(&replica);
                 if up { host == Some(peer) && !here } else { here && host.is_some() }
             };
             // A vote counts until it runs out, whatever became of its host; whoever hosts the replica
@@ -340,7 +335,7 @@ impl Attempt {
     pub(super) fn on_view(
         &mut self, config: &Config, cx: Cx<'_, '_>, down: &BTreeSet<PeerId>,
     ) -> Step {
-        self.ballot.reseat(&cx.seats(&self.name));
+        self.ballot.reseat(&cx.hosting.seats(&self.name));
         self.ballot.mark_down(down);
         for index in 0..self.ballot.len() {
             self.ask(config, cx, index);
@@ -349,13 +344,11 @@ impl Attempt {
     }
 
     /// Whether a response comes from whoever hosts the replica; it may have moved meanwhile.
-    fn is_host(
-        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, index: usize, replica: &ReplicaId,
-    ) -> bool {
+    fn is_host(&mut self, cx: Cx<'_, '_>, from: PeerId, index: usize, replica: &ReplicaId) -> bool {
         if self.ballot.seat(index).host == Some(from) {
             return true;
         }
-        let moved = config.hosting.hands_over() && cx.host_of(replica) == Some(from);
+        let moved = cx.hosting.hands_over() && cx.hosting.host_of(replica) == Some(from);
         if moved {
             self.ballot.move_seat(index, Some(from));
         }
@@ -367,7 +360,7 @@ impl Attempt {
         if matches!(self.phase, Phase::Inside(_)) {
             return Step::Continue;
         }
-        let cannot_win = self.cannot_win(config);
+        let cannot_win = self.cannot_win(config, cx);
         if !cannot_win && self.aside {
             self.come_back(config, cx);
         }
@@ -432,7 +425,7 @@ impl Attempt {
             return true;
         };
         let votes_end = self.ballot.deadline(config.quorum, LocalTime::NEVER);
-        let deadline = match votes_end.min(cx.counts_until()) {
+        let deadline = match votes_end.min(cx.hosting.counts_until()) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };

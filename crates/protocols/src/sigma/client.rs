@@ -4,13 +4,13 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId,
-    Refusal, ReplicaId, RequestId, Token, View,
+    Acquire, CallId, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId, Refusal,
+    ReplicaId, RequestId, Token, View,
 };
 
 use super::attempt::{Attempt, Step};
 use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
-use super::{Config, Mutant, Note, Sigma, Timer};
+use super::{Config, Cx, Mutant, Note, Timer};
 use crate::parts::placement::PEERS_MAX;
 use crate::parts::{Alarm, HybridClock, Quorum};
 
@@ -57,8 +57,6 @@ impl Finished {
         self.token.map_or(Spent::Nothing, used)
     }
 }
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Client {
     pub(super) fn new(config: Config, me: PeerId, incarnation: Incarnation) -> Self {
@@ -122,9 +120,6 @@ impl Client {
                 } else {
                     cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
                 }
-            }
-            LockRequest::Forget { .. } | LockRequest::Disown => {
-                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
             LockRequest::Evict { name } => {
                 let theirs = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
@@ -213,8 +208,7 @@ impl Client {
         &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket, to: PeerId,
     ) {
         let RequestId { client, incarnation, call } = ticket.request;
-        if !self.config.hosting.hands_over() || (client, incarnation) != (self.me, self.incarnation)
-        {
+        if !cx.hosting.hands_over() || (client, incarnation) != (self.me, self.incarnation) {
             return cx.note(Note::Malformed);
         }
         match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == ticket) {
@@ -228,7 +222,7 @@ impl Client {
                         over.spent()
                     }
                     // Nobody counts how often: hosts that do not agree must not send it round in circles.
-                    None if cx.host_of(replica) != Some(to) => return,
+                    None if cx.hosting.host_of(replica) != Some(to) => return,
                     None => Spent::Unknown,
                 };
                 cx.send(to, Message::Release { replica: replica.clone(), ticket, spent });

@@ -4,7 +4,6 @@ use sigmalock_core::{Margin, Span, Token};
 
 use super::mutant::Mutant;
 use crate::parts::Quorum;
-use crate::parts::quorum::REPLICAS_MAX;
 
 /// What all peers of a swarm must agree on, and a few things a peer may choose.
 #[derive(Debug, Clone)]
@@ -27,8 +26,6 @@ pub struct Config {
     pub service_default: Span,
     /// How many tokens in a row the winner of one grant may show. The same in the whole swarm.
     pub tokens_per_grant: u64,
-    /// How it is decided who hosts what.
-    pub hosting: Hosting,
     /// Whether this peer uses a swarm without hosting anything.
     pub client_only: bool,
     /// Whether this host is compromised, and gives its vote to everybody who asks. For experiments.
@@ -39,33 +36,6 @@ pub struct Config {
     pub limits: Limits,
     /// Break one rule on purpose, to see an oracle catch it.
     pub mutant: Option<Mutant>,
-}
-
-/// How it is decided who hosts what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Hosting {
-    /// Once and for all.
-    #[default]
-    Fixed,
-    /// By hash among those who are there, as each peer sees it; hosts hand over what they have.
-    Open,
-    /// By views that peers agree on ([`crate::agreed`]). Quorums follow from them.
-    Agreed,
-}
-
-impl Hosting {
-    /// Whether others may host tomorrow.
-    pub(super) const fn moves(self) -> bool {
-        !matches!(self, Self::Fixed)
-    }
-    /// Whether peers agree on who is in.
-    pub(super) const fn is_agreed(self) -> bool {
-        matches!(self, Self::Agreed)
-    }
-    /// Whether hosts hand over what they have.
-    pub(super) const fn hands_over(self) -> bool {
-        matches!(self, Self::Open)
-    }
 }
 
 /// The bounds, in one place.
@@ -99,7 +69,6 @@ impl Config {
             retry_max: Span::from_secs(10),
             service_default: Span::from_secs(1),
             tokens_per_grant: 1,
-            hosting: Hosting::Fixed,
             client_only: false,
             compromised: false,
             durable: false,
@@ -113,12 +82,6 @@ impl Config {
             },
             mutant: None,
         }
-    }
-
-    /// Whether there can be a replica of this index.
-    pub(super) fn has_replica(&self, index: u16) -> bool {
-        let agreed = self.hosting.is_agreed();
-        usize::from(index) < if agreed { REPLICAS_MAX.into() } else { self.quorum.n() }
     }
 
     /// The shortest lease that renewals can keep alive over this network: 2.5 worst round trips.

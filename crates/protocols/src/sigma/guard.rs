@@ -1,9 +1,9 @@
 //! The right to be inside, and its end.
 
-use sigmalock_core::{CallId, Context, LocalTime, LockReply, Mode, Span, Token};
+use sigmalock_core::{CallId, LocalTime, LockReply, Mode, Span, Token};
 
 use super::attempt::Attempt;
-use super::{Config, Sigma};
+use super::{Config, Cx};
 
 /// A user is inside.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,6 @@ pub(super) struct Guard {
     /// Nobody knows whether the user still runs: its right is not renewed.
     paused: bool,
 }
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Guard {
     /// Lets the user in; `None` if there is too little time left to renew the right before it ends.

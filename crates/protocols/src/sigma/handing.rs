@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Echo, Incarnation, Lease, LocalTime, Mode, Span};
+use sigmalock_core::{Echo, Incarnation, Lease, LocalTime, Mode, Span};
 
 use super::host::Desk;
 use super::message::{
@@ -12,9 +12,7 @@ use super::owners::Owner;
 use super::queue::Waiter;
 use super::replica::{End, Replica};
 use super::tokens::Tokens;
-use super::{DurableKey, Mutant, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Cx, DurableKey, Mutant};
 
 /// A vote that is out, as another host hears of it.
 pub(super) fn handed(owner: &Owner) -> HandedVote {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use sigmalock_core::{
-    Birth, Context, Echo, Incarnation, LocalTime, Mode, Name, Part, PeerId, ReplicaId,
-    ReplicaReport, Span, Surroundings, Token, View,
+    Birth, Echo, Incarnation, LocalTime, Mode, Name, Part, PeerId, ReplicaId, ReplicaReport, Span,
+    Token, View,
 };
 
 use super::inspect;
@@ -14,14 +14,16 @@ use super::joining::Joining;
 use super::message::{Ask, Claim, GrantId, HandOffId, Message, Renewal, Spent, Ticket};
 use super::neighbours::Neighbours;
 use super::replica::Replica;
-use super::{Config, Durable, DurableKey, Mutant, Note, Sigma, Timer};
-use crate::parts::{HybridClock, Quorum};
+use super::{Config, Cx, Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use crate::parts::{Hosting, HybridClock, Quorum};
 
 /// What the replicas of one host share.
 #[derive(Debug, Clone)]
 pub(super) struct Desk {
     pub(super) me: PeerId,
     pub(super) config: Config,
+    /// Whether others may host tomorrow.
+    pub(super) moves: bool,
     pub(super) incarnation: Incarnation,
     /// Until then this host may have votes out that it does not remember.
     pub(super) abstain_until: LocalTime,
@@ -81,8 +83,6 @@ pub(super) struct Host {
     pub(super) settled: u64,
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
-
 impl Host {
     pub(super) fn start(
         me: PeerId, config: Config, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Sigma>,
@@ -91,6 +91,7 @@ impl Host {
         let desk = Desk {
             me,
             config,
+            moves: cx.hosting.moves(),
             incarnation,
             abstain_until: LocalTime::MIN,
             floor: Token::default(),
@@ -234,7 +235,7 @@ impl Host {
                 good,
             }));
         }
-        if !renewals.is_empty() || !self.desk.config.hosting.moves() {
+        if !renewals.is_empty() || !self.desk.moves {
             cx.send(from, Message::Renewed { echo, renewals });
         }
     }
@@ -291,11 +292,11 @@ impl Host {
     }
 
     pub(super) fn reports(
-        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
+        &self, hosting: &dyn Hosting, now: LocalTime, name: &Name,
     ) -> Vec<ReplicaReport> {
         let first = ReplicaId { name: name.clone(), index: 0 };
         let of_name = self.replicas.range(first..=inspect::beyond(name));
-        of_name.map(|(_, replica)| replica.report(&self.desk, around, now)).collect()
+        of_name.map(|(_, replica)| replica.report(&self.desk, hosting, now)).collect()
     }
 
     /// The name of each replica, in order.
@@ -324,7 +325,7 @@ impl Host {
         &mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket,
         then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
     ) {
-        if !self.desk.config.has_replica(id.index) {
+        if !cx.hosting.has_replica(id.index) {
             return cx.note(Note::Malformed);
         }
         if self.sends_on(cx, id, ticket) {
@@ -357,11 +358,11 @@ impl Host {
     fn sends_on(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
         let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
-        if !self.desk.config.hosting.moves() || mine {
+        if !self.desk.moves || mine {
             return false;
         }
-        let host = cx.host_of(id);
-        if !self.desk.config.hosting.hands_over() {
+        let host = cx.hosting.host_of(id);
+        if !cx.hosting.hands_over() {
             return host != Some(self.desk.me);
         }
         let host = host.filter(|host| *host != self.desk.me);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
     CallId, HolderReport, Inspect, LocalReport, LocalTime, Name, ReplicaId, ReplicaReport,
-    Surroundings, VotesReport,
+    VotesReport,
 };
 
 use super::Sigma;
@@ -15,10 +15,9 @@ use super::client::Client;
 use super::seat::News;
 
 impl Inspect for Sigma {
-    fn replicas(
-        &self, around: &dyn Surroundings, now: LocalTime, name: &Name,
-    ) -> Vec<ReplicaReport> {
-        self.roles.as_ref().map_or_else(Vec::new, |(_, host)| host.reports(around, now, name))
+    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        let host = self.roles.as_ref().map(|(_, host)| host);
+        host.map_or_else(Vec::new, |host| host.reports(&*self.hosting, now, name))
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {

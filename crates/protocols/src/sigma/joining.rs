@@ -11,12 +11,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use sigmalock_core::{Context, LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
+use sigmalock_core::{LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
 
 use super::host::Host;
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
 use super::tokens::Tokens;
-use super::{Config, Mutant, Note, Sigma, Timer, inspect};
+use super::{Config, Cx, Mutant, Note, Timer, inspect};
 use crate::parts::Quorum;
 use crate::parts::quorum::VOTERS_MAX;
 
@@ -52,12 +52,10 @@ struct Promised {
     abstains_for: Span,
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
-
 impl Joining {
     fn new(me: PeerId, view: &View) -> Self {
-        let others = view.members.iter().filter(|peer| **peer != me);
-        let members: BTreeMap<_, _> = others.map(|peer| (*peer, Progress::After(None))).collect();
+        let others = view.peers().filter(|peer| *peer != me);
+        let members: BTreeMap<_, _> = others.map(|peer| (peer, Progress::After(None))).collect();
         let needs_all = members.len() > VOTERS_MAX;
         Self { view: view.number, members, needs_all, names: BTreeMap::new(), tries: 0 }
     }
@@ -112,7 +110,8 @@ impl Host {
                 cx.send(*peer, Message::Fetch { after: after.clone() });
             }
         }
-        cx.set_timer(Timer::Join, cx.now() + self.desk.config.round_trip_worst / 2);
+        let again = cx.now() + self.desk.config.round_trip_worst / 2;
+        cx.set_timer(Timer::Join, again);
         self.settle(cx);
     }
 
@@ -125,7 +124,7 @@ impl Host {
 
     /// A newcomer asks which votes are out. Who does not know that itself has nothing to say.
     pub(super) fn on_fetch(&mut self, cx: Cx<'_, '_>, from: PeerId, after: Option<Name>) {
-        if !self.desk.config.hosting.is_agreed() {
+        if !cx.hosting.asks_others() {
             return cx.note(Note::Malformed);
         }
         let knows = self.votes(cx) || self.desk.breaks(Mutant::AnswersThoughItWaits);
@@ -198,9 +197,10 @@ impl Host {
         let Some(joining) = self.joining.take() else { return };
         cx.cancel_timer(Timer::Join);
         for (name, promised) in joining.names {
-            let seats = cx.seats(&name);
+            let seats = cx.hosting.seats(&name);
             let mine = seats.into_iter().map(|index| ReplicaId { name: name.clone(), index });
-            let Some(id) = mine.into_iter().find(|id| cx.host_of(id) == Some(self.desk.me)) else {
+            let Some(id) = mine.into_iter().find(|id| cx.hosting.host_of(id) == Some(self.desk.me))
+            else {
                 continue;
             };
             let may_have_won = |(_, votes): &&(HandedVote, usize)| votes + unseen >= wins;

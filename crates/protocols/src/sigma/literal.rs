@@ -19,6 +19,7 @@ mod replica;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
@@ -30,7 +31,7 @@ use sigmalock_core::{
 
 pub use self::message::{LiteralBody, LiteralMessage};
 use self::replica::Replica;
-use crate::parts::Quorum;
+use crate::parts::{Driven, Hosting, Quorum};
 
 /// How much of the paper, and what it does not say.
 #[derive(Debug, Clone)]
@@ -63,6 +64,7 @@ impl LiteralConfig {
 pub struct Literal {
     me: PeerId,
     config: LiteralConfig,
+    hosting: Box<dyn Hosting>,
     /// As client: Lamport's clock, and what is wanted.
     clock: u64,
     wishes: BTreeMap<Name, Wish>,
@@ -123,6 +125,8 @@ impl fmt::Display for LiteralNote {
 
 type Cx<'a> = Context<'a, Literal>;
 
+impl Driven for Literal {}
+
 impl Protocol for Literal {
     type Message = LiteralMessage;
     type Request = LockRequest;
@@ -153,8 +157,9 @@ impl Protocol for Literal {
 impl Literal {
     /// A peer about to start.
     #[must_use]
-    pub const fn new(me: PeerId, config: LiteralConfig) -> Self {
-        Self { me, config, clock: 0, wishes: BTreeMap::new(), replicas: BTreeMap::new() }
+    pub fn new(me: PeerId, config: LiteralConfig, hosting: Box<dyn Hosting>) -> Self {
+        let (wishes, replicas) = (BTreeMap::new(), BTreeMap::new());
+        Self { me, config, hosting, clock: 0, wishes, replicas }
     }
 
     fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
@@ -162,10 +167,7 @@ impl Literal {
             LockRequest::Acquire(wish) => return self.request(cx, id, wish),
             LockRequest::Release { held } => (held, true, id, LockReply::Released),
             LockRequest::Cancel { call } => (call, false, call, LockReply::Cancelled),
-            LockRequest::Renew { .. }
-            | LockRequest::Evict { .. }
-            | LockRequest::Forget { .. }
-            | LockRequest::Disown => {
+            LockRequest::Renew { .. } | LockRequest::Evict { .. } => {
                 return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
             }
         };
@@ -246,7 +248,12 @@ impl Literal {
             for (index, resp) in (0..).zip(&mut wish.resp) {
                 if resp.is_some_and(|resp| resp.owner == me) {
                     *resp = None;
-                    send(cx, ReplicaId { name: replica.name.clone(), index }, LiteralBody::Yield);
+                    send(
+                        &*self.hosting,
+                        cx,
+                        ReplicaId { name: replica.name.clone(), index },
+                        LiteralBody::Yield,
+                    );
                 }
             }
         }
@@ -294,7 +301,7 @@ impl Literal {
         let Some(wish) = self.wishes.get(&replica.name) else { return };
         let known = wish.resp[usize::from(replica.index)];
         if wish.deadline.is_none() && known.is_none_or(|resp| resp.owner != self.me) {
-            send(cx, replica, LiteralBody::Request { timestamp: wish.timestamp });
+            send(&*self.hosting, cx, replica, LiteralBody::Request { timestamp: wish.timestamp });
         }
     }
 
@@ -302,7 +309,12 @@ impl Literal {
         let (Some(wish), Some(lease)) = (self.wishes.get(name), self.config.lease) else { return };
         for (index, resp) in (0..).zip(&wish.resp) {
             if resp.is_some_and(|resp| resp.owner == self.me) {
-                send(cx, ReplicaId { name: name.clone(), index }, LiteralBody::Renew);
+                send(
+                    &*self.hosting,
+                    cx,
+                    ReplicaId { name: name.clone(), index },
+                    LiteralBody::Renew,
+                );
             }
         }
         cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
@@ -334,7 +346,7 @@ impl Literal {
 
     fn send_all(&self, cx: &mut Cx<'_>, name: &Name, body: LiteralBody) {
         for index in (0..).take(self.config.quorum.n()) {
-            send(cx, ReplicaId { name: name.clone(), index }, body);
+            send(&*self.hosting, cx, ReplicaId { name: name.clone(), index }, body);
         }
     }
 }
@@ -356,8 +368,8 @@ impl Wish {
     }
 }
 
-fn send(cx: &mut Cx<'_>, replica: ReplicaId, body: LiteralBody) {
-    if let Some(host) = cx.host_of(&replica) {
+fn send(hosting: &dyn Hosting, cx: &mut Cx<'_>, replica: ReplicaId, body: LiteralBody) {
+    if let Some(host) = hosting.host_of(&replica) {
         cx.send(host, LiteralMessage { replica, body });
     }
 }

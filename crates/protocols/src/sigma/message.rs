@@ -334,11 +334,6 @@ impl Message {
     pub const fn is_promise(&self) -> bool {
         matches!(self, Self::Response(_) | Self::Renewed { .. } | Self::Votes(_))
     }
-
-    /// Whether it says that votes are good for another lease.
-    pub(crate) const fn renews(&self) -> bool {
-        matches!(self, Self::Renewed { .. })
-    }
 }
 
 impl sigmalock_core::Message for Message {

@@ -16,7 +16,7 @@
 //!
 //! - Messages may be lost, doubled, delayed up to `flight_max` and overtaken, but not forged: peers crash,
 //!   they do not lie.
-//! - Which peer hosts a replica does not change; or, with [`Hosting::Open`], hosts hand their replicas over
+//! - Which peer hosts a replica does not change; or, with [`crate::parts::hosting::Open`], hosts hand their replicas over
 //!   and views of the swarm settle within the time that [`crate::parts::Placement`] allows for.
 //! - Clock rates differ by less than the margin (±0.5 % each); offsets and wall clocks do not matter
 //!   for exclusion.
@@ -99,13 +99,14 @@ mod speech;
 mod tokens;
 mod yielding;
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use sigmalock_core::{
     CallId, Context, Input, LockReply, LockRequest, PeerId, Protocol, ReplicaId, Span, Token,
 };
 
-pub use config::{Config, Hosting, Limits};
+pub use config::{Config, Limits};
 pub use literal::{Literal, LiteralConfig};
 pub use message::{GrantId, Message, Ticket};
 pub use mutant::Mutant;
@@ -114,11 +115,19 @@ pub use saving::Saved;
 use client::Client;
 use host::Host;
 
+use crate::agreed::OverViews;
+use crate::parts::hosting::{Hosting, Terms, World};
+use crate::parts::{Driven, Placement};
+
+/// What either side is given for one input.
+type Cx<'a, 'b> = &'a mut World<'b, Sigma>;
+
 /// One peer's share of Sigma: a client and a host at once.
 #[derive(Debug, Clone)]
 pub struct Sigma {
     me: PeerId,
     config: Config,
+    hosting: Box<dyn Hosting>,
     /// Both sides, from `Start` on.
     roles: Option<(Client, Host)>,
 }
@@ -230,27 +239,38 @@ impl fmt::Display for Note {
 impl Sigma {
     /// A peer that has not started yet.
     #[must_use]
-    pub fn new(me: PeerId, config: Config) -> Self {
-        Self { me, config, roles: None }
+    pub fn new(me: PeerId, config: Config, hosting: Box<dyn Hosting>) -> Self {
+        Self { me, config, hosting, roles: None }
     }
+}
 
-    /// Whether there is nothing left to hand over, nor under way to another host: a peer that leaves may
-    /// go.
-    #[must_use]
-    pub fn has_handed_over(&self) -> bool {
+impl Driven for Sigma {
+    fn placement(&self) -> Option<&Placement> {
+        self.hosting.placement()
+    }
+    fn placement_mut(&mut self) -> Option<&mut Placement> {
+        self.hosting.placement_mut()
+    }
+    fn hosted(&self) -> usize {
+        self.roles.as_ref().map_or(0, |(_, host)| host.len())
+    }
+    fn may_go(&self) -> bool {
         self.roles.as_ref().is_none_or(|(_, host)| host.has_handed_over())
     }
+}
 
-    /// The newest view as whose newcomer this peer knows what the others promised; 0 if there is none.
-    #[must_use]
-    pub fn settled(&self) -> u64 {
-        self.roles.as_ref().map_or(0, |(_, host)| host.settled())
+impl OverViews for Sigma {
+    fn is_promise(message: &Message) -> bool {
+        message.is_promise()
     }
-
-    /// How many replicas this peer remembers as a host.
-    #[must_use]
-    pub fn hosted(&self) -> usize {
-        self.roles.as_ref().map_or(0, |(_, host)| host.len())
+    fn stand(&mut self, terms: Terms) {
+        self.hosting.stand(terms);
+    }
+    fn go_on(&mut self, cx: &mut Context<'_, Self>) {
+        self.handle(cx, Input::Fire(Timer::Join));
+    }
+    fn settled(&self) -> u64 {
+        self.roles.as_ref().map_or(0, |(_, host)| host.settled())
     }
 }
 
@@ -264,6 +284,11 @@ impl Protocol for Sigma {
     type Note = Note;
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        let follows = match &input {
+            Input::ViewChanged(view) => self.hosting.follow(view),
+            _ => true,
+        };
+        let cx = &mut World::new(cx, &*self.hosting);
         if let Input::Start { incarnation, birth } = input {
             let host = Host::start(self.me, self.config.clone(), cx, incarnation, birth);
             self.roles = Some((Client::new(self.config.clone(), self.me, incarnation), host));
@@ -288,21 +313,16 @@ impl Protocol for Sigma {
             }
             Input::Leave => host.on_leave(cx),
             Input::Fire(Timer::Join) => host.fetch(cx),
-            Input::ViewChanged(view) => {
-                if self.config.hosting.is_agreed() {
-                    host.on_view(cx, &view);
-                    client.on_view(cx, &view);
-                }
+            Input::ViewChanged(view) if follows => {
+                host.on_view(cx, &view);
+                client.on_view(cx, &view);
             }
-            Input::Start { .. } => {}
+            Input::Start { .. } | Input::ViewChanged(_) => {}
         }
     }
 }
 
-fn receive(
-    client: &mut Client, host: &mut Host, cx: &mut Context<'_, Sigma>, from: PeerId,
-    message: Message,
-) {
+fn receive(client: &mut Client, host: &mut Host, cx: Cx<'_, '_>, from: PeerId, message: Message) {
     match message {
         Message::Request(ask) => host.on_request(cx, from, &ask),
         Message::Yield(ask, grant) => host.on_yield(cx, from, &ask, grant),

@@ -9,18 +9,16 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Incarnation, LocalTime, Mode, PeerId, ReplicaId, Span, Token};
+use sigmalock_core::{Incarnation, LocalTime, Mode, PeerId, ReplicaId, Span, Token};
 
 use super::host::{Desk, Host};
 use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, Hello, Message, OWNERS_MAX};
 use super::neighbours::pace;
 use super::replica::Replica;
-use super::{Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use super::{Cx, Durable, DurableKey, Mutant, Note, Timer};
 
 /// So many hand-offs are remembered, to tell copies from news. While there are more, none is taken.
 const TAKEN_MAX: usize = 1 << 16;
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Host {
     pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
@@ -28,7 +26,7 @@ impl Host {
         for replica in self.replicas.values_mut() {
             replica.remind(&mut self.desk, cx, peer);
         }
-        if !self.desk.config.hosting.hands_over() || self.desk.config.client_only {
+        if !cx.hosting.hands_over() || self.desk.config.client_only {
             return;
         }
         let Some(neighbour) = self.desk.neighbours.meet(peer) else { return };
@@ -43,7 +41,7 @@ impl Host {
         for replica in self.replicas.values_mut() {
             replica.dismiss(&mut self.desk, cx, peer);
         }
-        if !self.desk.config.hosting.hands_over() {
+        if !cx.hosting.hands_over() {
             return;
         }
         self.void(cx, peer);
@@ -59,7 +57,7 @@ impl Host {
     /// Everything goes to whoever hosts it when this peer is gone.
     pub(super) fn on_leave(&mut self, cx: Cx<'_, '_>) {
         self.desk.views += 1;
-        if !self.desk.config.hosting.hands_over() {
+        if !cx.hosting.hands_over() {
             return;
         }
         self.desk.leaving = true;
@@ -72,7 +70,7 @@ impl Host {
     }
 
     pub(super) fn on_hello(&mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello) {
-        if !self.desk.config.hosting.hands_over() {
+        if !cx.hosting.hands_over() {
             return cx.note(Note::Malformed);
         }
         if self.desk.config.client_only {
@@ -113,7 +111,7 @@ impl Host {
         let config = &self.desk.config;
         let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
         let wants = wants.chain(hand_off.owners.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
-        let sane = config.hosting.hands_over()
+        let sane = cx.hosting.hands_over()
             && hand_off.owners.len() <= OWNERS_MAX
             && Mode::all_share(hand_off.owners.iter().map(|owner| owner.ticket.mode))
             && usize::from(hand_off.replica.index) < config.quorum.n()
@@ -193,7 +191,8 @@ impl Host {
         let config = &self.desk.config;
         let tries = self.desk.neighbours.get(peer).map_or(0, |neighbour| neighbour.tries);
         let pause = pace(config.round_trip_worst, tries, config.retry_max);
-        cx.set_timer(Timer::Neighbour(peer), cx.now() + pause);
+        let at = cx.now() + pause;
+        cx.set_timer(Timer::Neighbour(peer), at);
     }
 
     /// Finds all that is this peer's to host, and begins to hand it over.
@@ -203,7 +202,7 @@ impl Host {
             return;
         }
         let theirs = |(id, replica): &(&ReplicaId, &Replica)| {
-            !replica.stubborn && cx.host_of(id) == Some(peer)
+            !replica.stubborn && cx.hosting.host_of(id) == Some(peer)
         };
         neighbour.waiting = self.replicas.iter().filter(theirs).map(|(id, _)| id.clone()).collect();
         self.pump(cx, peer);
@@ -211,7 +210,7 @@ impl Host {
 
     /// Has a replica handed over if it is somebody else's to host.
     fn route(&mut self, cx: Cx<'_, '_>, id: ReplicaId) {
-        let host = cx.host_of(&id).filter(|host| *host != self.desk.me);
+        let host = cx.hosting.host_of(&id).filter(|host| *host != self.desk.me);
         let stubborn = self.replicas.get(&id).is_none_or(|replica| replica.stubborn);
         if let Some(host) = host
             && !stubborn
@@ -266,7 +265,7 @@ impl Host {
     /// Answers a greeting, if all that is to be handed over has been.
     fn say_handed_over(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         let Desk { neighbours, floor, leaving, .. } = &mut self.desk;
-        let unsure_until = cx.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
+        let unsure_until = cx.hosting.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
         let Some(neighbour) = neighbours.get_mut(peer).filter(|n| n.up && n.has_all()) else {
             return;
         };
@@ -282,7 +281,8 @@ impl Host {
     fn tell_if_surer(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         let neighbours = &self.desk.neighbours;
         let told = neighbours.get(peer).map_or(LocalTime::MIN, |neighbour| neighbour.told);
-        let unsure_until = |peer| cx.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
+        let unsure_until =
+            |peer| cx.hosting.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
         if told > cx.now() && unsure_until(peer) < told {
             self.say_handed_over(cx, peer);
         }

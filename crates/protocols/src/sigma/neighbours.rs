@@ -5,9 +5,10 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use sigmalock_core::{HandedOver, Incarnation, LocalTime, PeerId, ReplicaId, Span};
+use sigmalock_core::{Incarnation, LocalTime, PeerId, ReplicaId, Span};
 
 use super::message::{HandOff, Hello};
+use crate::parts::HandedOver;
 use crate::parts::placement::PEERS_MAX;
 
 /// So many hand-offs to one peer are under way at once; the next one goes out when one is acknowledged.

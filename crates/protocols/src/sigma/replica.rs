@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use sigmalock_core::report::{OWNERS_SHOWN_MAX, WAITERS_SHOWN_MAX};
 use sigmalock_core::{
-    Context, Echo, Lease, LocalTime, Mode, OwnerReport, PeerId, ReplicaId, ReplicaReport,
-    RequestId, Span, Surroundings, Token,
+    Echo, Lease, LocalTime, Mode, OwnerReport, PeerId, ReplicaId, ReplicaReport, RequestId, Span,
+    Token,
 };
 
 use super::host::Desk;
@@ -13,8 +13,8 @@ use super::message::{Answer, Ask, Claim, GrantId, Spent, Ticket, Used, Vote};
 use super::owners::{Owner, Owners};
 use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
-use super::{Mutant, Note, Sigma, Timer};
-use crate::parts::{Alarm, Tombstones};
+use super::{Cx, Mutant, Note, Timer};
+use crate::parts::{Alarm, Hosting, Tombstones};
 
 /// A replica.
 #[derive(Debug, Clone)]
@@ -50,8 +50,6 @@ pub(super) enum End {
     Lapsed,
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
-
 impl Replica {
     pub(super) fn new(id: ReplicaId, desk: &Desk, now: LocalTime) -> Self {
         Self {
@@ -64,7 +62,7 @@ impl Replica {
             used_at: now,
             alarm: Alarm::new(),
             abstain_until: LocalTime::MIN,
-            sure: !desk.config.hosting.moves() || desk.breaks(Mutant::TakesOverBlindly),
+            sure: !desk.moves || desk.breaks(Mutant::TakesOverBlindly),
             mine: (false, 0),
             stubborn: false,
             dirty: false,
@@ -74,7 +72,7 @@ impl Replica {
     /// Whether it may say that a vote is good, or good for longer: nobody else hosts it, this peer is not
     /// cut off, and no former host's word is missing.
     pub(super) fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
-        if !desk.config.hosting.moves() || self.stubborn {
+        if !desk.moves || self.stubborn {
             return true;
         }
         if !cx.may_vote() || !self.is_mine(desk, cx) {
@@ -89,8 +87,8 @@ impl Replica {
 
     /// Whether this peer hosts it. Asked with every message, so the answer is kept while the view lasts.
     pub(super) fn is_mine(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
-        if self.mine.1 != desk.views && desk.config.hosting.moves() {
-            self.mine = (cx.host_of(&self.id) == Some(desk.me), desk.views);
+        if self.mine.1 != desk.views && desk.moves {
+            self.mine = (cx.hosting.host_of(&self.id) == Some(desk.me), desk.views);
         }
         self.mine.0
     }
@@ -110,7 +108,7 @@ impl Replica {
         if self.sure {
             return LocalTime::MIN;
         }
-        cx.inherited_until(&self.id, &|peer| desk.neighbours.handed_over_by(peer))
+        cx.hosting.inherited_until(&self.id, &|peer| desk.neighbours.handed_over_by(peer))
     }
 
     /// When it begins to vote, as far as that is a matter of time.
@@ -250,7 +248,7 @@ impl Replica {
 
     /// Somebody waits for it to vote: it wakes when it may.
     pub(super) fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
-        if desk.config.hosting.moves() && self.is_wanted(desk) {
+        if desk.moves && self.is_wanted(desk) {
             let at = self.voting_at(desk, cx);
             if at > cx.now() {
                 self.wake_at(cx, at);
@@ -278,12 +276,12 @@ impl Replica {
     }
 
     pub(super) fn report(
-        &self, desk: &Desk, around: &dyn Surroundings, now: LocalTime,
+        &self, desk: &Desk, hosting: &dyn Hosting, now: LocalTime,
     ) -> ReplicaReport {
         let handed_over = |peer| desk.neighbours.handed_over_by(peer);
         let inherited_until = match self.sure {
             true => LocalTime::MIN,
-            false => around.inherited_until(&self.id, &handed_over),
+            false => hosting.inherited_until(&self.id, &handed_over),
         };
         let voting_at = desk.abstain_until.max(self.abstain_until).max(inherited_until);
         let owner = |owner: &Owner| OwnerReport {
@@ -411,7 +409,7 @@ impl Replica {
     fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
         let before = self.tokens.clone();
         let slot = ticket.mode.permits().is_some() && !desk.breaks(Mutant::TrustsOtherSlots);
-        if desk.config.hosting.moves() || slot {
+        if desk.moves || slot {
             self.tokens.learn(desk, Used { knew: None, ..used }, ticket.mode);
             let fresh = self.owners.get(&ticket).filter(|owner| !owner.stale);
             if fresh.is_some_and(|owner| owner.vote.proposal <= used.token) {

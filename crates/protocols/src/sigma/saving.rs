@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use sigmalock_core::{Context, Echo, Lease, LocalTime, Span, Token};
+use sigmalock_core::{Echo, Lease, LocalTime, Span, Token};
 
 use super::host::Desk;
 use super::message::{Ticket, Vote};
@@ -10,9 +10,7 @@ use super::owners::Owner;
 use super::queue::Waiter;
 use super::replica::Replica;
 use super::tokens::Tokens;
-use super::{Durable, DurableKey, Mutant, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Cx, Durable, DurableKey, Mutant};
 
 /// A replica as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +30,7 @@ impl Replica {
         if saved.abstains && !desk.breaks(Mutant::ForgetsAbstentions) {
             self.abstain_until = now + desk.config.lease_max;
         }
-        if desk.config.hosting.moves() {
+        if desk.moves {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
         }
@@ -52,7 +50,7 @@ impl Replica {
                 // Perhaps, perhaps not: so it counts.
                 sealed: true,
                 recalled_at: None,
-                stale: desk.config.hosting.moves(),
+                stale: desk.moves,
             });
         }
     }

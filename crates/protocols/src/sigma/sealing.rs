@@ -1,11 +1,9 @@
 //! When m votes are held but propose different tokens: one has to be written down at all of them.
 
-use sigmalock_core::{Context, LocalTime, Mode};
+use sigmalock_core::{LocalTime, Mode};
 
 use super::attempt::{Attempt, Phase};
-use super::{Config, Mutant, Note, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Config, Cx, Mutant, Note};
 
 impl Attempt {
     /// Whether answers that are still out may bring m votes to agree on a token, and are worth a

@@ -1,13 +1,11 @@
 //! What a request says to its replicas, and when it wakes to say more.
 
-use sigmalock_core::{Context, LocalTime, PeerId, ReplicaId, Span, Token};
+use sigmalock_core::{LocalTime, PeerId, ReplicaId, Span, Token};
 
 use super::attempt::{Attempt, Phase};
 use super::message::{Ask, Claim, Message, Spent, Used};
 use super::seat::News;
-use super::{Config, Note, Sigma, Timer};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Config, Cx, Note, Timer};
 
 impl Attempt {
     /// Sends the message that moves this seat forward: a YIELD for a vote that the host has yet to take
@@ -17,7 +15,7 @@ impl Attempt {
         let ask = self.ask_of(index, cx.now());
         let seat = self.ballot.seat_mut(index);
         seat.sent_on &= seat.tries == 0;
-        let host = if seat.sent_on { seat.host } else { cx.host_of(&ask.replica) };
+        let host = if seat.sent_on { seat.host } else { cx.hosting.host_of(&ask.replica) };
         if seat.host != host {
             self.ballot.move_seat(index, host);
         }

@@ -1,13 +1,11 @@
 //! The third outcome: nobody can win, and those who hold votes give them back.
 
-use sigmalock_core::{Context, LocalTime};
+use sigmalock_core::LocalTime;
 
 use super::attempt::Attempt;
 use super::message::{GrantId, Ticket};
 use super::seat::{Held, News};
-use super::{Config, Sigma};
-
-type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
+use super::{Config, Cx};
 
 impl Attempt {
     /// Outcome 3: going by what is known and fresh, nobody can have m votes. What was heard longer

@@ -67,7 +67,7 @@ impl Strawman {
         let bid = Bid { request, attempt: claim.attempt };
         for (index, ballot) in (0..).zip(&mut claim.ballots) {
             let replica = ReplicaId { name: claim.name.clone(), index };
-            ballot.asked = cx.host_of(&replica);
+            ballot.asked = self.hosting.host_of(&replica);
             if let Some(host) = ballot.asked {
                 let body = Body::Request { ttl: claim.ttl, sent: cx.now() };
                 cx.send(host, Message { replica, bid, body });

@@ -32,18 +32,19 @@ mod replica;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Incarnation, Input, LocalTime, LockReply, LockRequest, Margin, Name,
-    PeerId, Protocol, Refusal, ReplicaId, RequestId, Span,
+    PeerId, Protocol, ReplicaId, RequestId, Span,
 };
 
 pub use self::message::{Answer, Bid, Body, Message, Verdict};
 use crate::catalogue::Variant;
-use crate::parts::Quorum;
+use crate::parts::{Driven, Hosting, Quorum};
 
 /// The most requests a peer has under way at once.
 pub const CLAIMS_MAX: usize = 65_536;
@@ -112,6 +113,7 @@ pub struct Strawman {
     me: PeerId,
     incarnation: Incarnation,
     config: Config,
+    hosting: Box<dyn Hosting>,
     /// As client: what this peer's users want or have.
     claims: BTreeMap<CallId, Claim>,
     /// As host: replicas that are owned, or remember a bid that is over.
@@ -235,6 +237,8 @@ impl fmt::Display for Note {
 
 type Cx<'a> = Context<'a, Strawman>;
 
+impl Driven for Strawman {}
+
 impl Protocol for Strawman {
     type Message = Message;
     type Request = LockRequest;
@@ -261,11 +265,12 @@ impl Protocol for Strawman {
 impl Strawman {
     /// A peer about to start.
     #[must_use]
-    pub fn new(me: PeerId, config: Config) -> Self {
+    pub fn new(me: PeerId, config: Config, hosting: Box<dyn Hosting>) -> Self {
         Self {
             me,
             incarnation: Incarnation(0),
             config,
+            hosting,
             claims: BTreeMap::new(),
             seats: BTreeMap::new(),
             abstains_until: LocalTime::MIN,
@@ -315,9 +320,6 @@ impl Strawman {
             LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
             LockRequest::Renew { held, on } => self.on_renew(cx, id, held, on),
             LockRequest::Evict { name } => self.on_evict(cx, id, &name),
-            LockRequest::Forget { .. } | LockRequest::Disown => {
-                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-            }
         }
     }
 

@@ -1,15 +1,18 @@
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, Span, Surroundings,
-    WallTime,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest,
+    Name, Patience, PeerId, Protocol, Refusal, Span, Surroundings, WallTime,
 };
 
 use super::{Body, Config, Durable, DurableKey, Message, Note, Strawman, Timer};
 use crate::catalogue::Variant;
 use crate::parts::Quorum;
+use crate::parts::hosting::Fixed as Hosts;
+
+const HOSTS: Hosts = Hosts { hosts: 3, replicas: 3 };
 
 /// Peers 0, 1 and 2 host the three replicas; anybody may ask. Nothing moves unless a test moves it.
 struct Table {
@@ -30,12 +33,6 @@ impl Surroundings for Fixed {
     }
     fn random(&mut self) -> u64 {
         1_000_000
-    }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        Some(PeerId(replica.index.into()))
     }
 }
 
@@ -60,7 +57,10 @@ impl Table {
     }
     fn start(&mut self, peer: u64, birth: Birth<Strawman>) {
         self.timers.retain(|(p, _), _| *p != PeerId(peer));
-        self.peers.insert(PeerId(peer), Strawman::new(PeerId(peer), self.config.clone()));
+        self.peers.insert(
+            PeerId(peer),
+            Strawman::new(PeerId(peer), self.config.clone(), Box::new(HOSTS)),
+        );
         self.feed(peer, Input::Start { incarnation: Incarnation(self.now.as_micros()), birth });
     }
     fn feed(&mut self, peer: u64, input: Input<Strawman>) {

@@ -46,7 +46,6 @@ mod news;
 mod request;
 mod rescue;
 mod roster;
-mod seating;
 mod strangers;
 mod vouching;
 mod wishes;
@@ -234,7 +233,8 @@ impl Views {
     }
 
     /// Whether this peer is a member whose word counts.
-    pub(super) fn has_a_say(&self) -> bool {
+    #[must_use]
+    pub fn has_a_say(&self) -> bool {
         let astray = self.is_astray() && !self.config.breaks(Mutant::HasASayThoughAstray);
         self.has_a_say_alone() && !astray
     }
@@ -288,7 +288,9 @@ impl Views {
         self.number() == view && self.roster.as_ref().map(Roster::last) == added
     }
 
-    fn number(&self) -> u64 {
+    /// The number of the view that it is at; 0 if it knows of none.
+    #[must_use]
+    pub fn number(&self) -> u64 {
         self.roster.as_ref().map_or(0, Roster::number)
     }
 

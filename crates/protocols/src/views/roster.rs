@@ -1,11 +1,13 @@
 //! A numbered membership.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use core::fmt;
 
-use sigmalock_core::PeerId;
+use sigmalock_core::{Member, PeerId};
 
 use super::MEMBERS_MAX;
+use crate::parts::quorum::VOTERS_MAX;
 
 /// The number of one membership of one peer, drawn by that peer when it asks to be added, and kept on its disk
 /// beside what it promises. A peer is a member of a view only if the view has it under its own badge: who lost
@@ -62,7 +64,7 @@ pub const fn count(number: u64) -> u64 {
 /// A member of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Member {
+struct Membership {
     badge: Badge,
     /// The view in which it came.
     since: u64,
@@ -83,7 +85,7 @@ pub struct Roster {
     number: u64,
     /// What made it.
     last: Change,
-    members: BTreeMap<PeerId, Member>,
+    members: BTreeMap<PeerId, Membership>,
 }
 
 impl Roster {
@@ -98,7 +100,7 @@ impl Roster {
     pub fn founded_together(founders: &BTreeMap<PeerId, Badge>, origin: u64) -> Self {
         let seats = founders.iter().zip(0..);
         let member = |((peer, badge), seat): ((&PeerId, &Badge), u16)| {
-            (*peer, Member { badge: *badge, since: 1, seat })
+            (*peer, Membership { badge: *badge, since: 1, seat })
         };
         Self { origin, number: 1, last: Change::Found, members: seats.map(member).collect() }
     }
@@ -116,7 +118,7 @@ impl Roster {
         let mut next = Self { number, last: change, ..self.clone() };
         let changes = match change {
             Change::Add(peer, badge) if next.members.len() < MEMBERS_MAX => {
-                let member = Member { badge, since: number, seat: self.free_seat() };
+                let member = Membership { badge, since: number, seat: self.free_seat() };
                 next.members.insert(peer, member).is_none()
             }
             Change::Remove(peer, badge) => {
@@ -156,7 +158,7 @@ impl Roster {
     /// Whether it can be what it says: what comes from outside may be anything.
     pub(super) fn is_sane(&self) -> bool {
         let seats: BTreeSet<u16> = self.members.values().map(|member| member.seat).collect();
-        let fits = |m: &Member| usize::from(m.seat) < MEMBERS_MAX && m.since <= self.number;
+        let fits = |m: &Membership| usize::from(m.seat) < MEMBERS_MAX && m.since <= self.number;
         self.number > 0
             && (1..=MEMBERS_MAX).contains(&self.members.len())
             && seats.len() == self.members.len()
@@ -210,9 +212,19 @@ impl Roster {
         self.members.get(&peer).map(|member| member.since)
     }
 
-    /// Everybody with their seats: numbers that are theirs for as long as they stay.
-    pub fn seats(&self) -> impl ExactSizeIterator<Item = (u16, PeerId)> {
-        self.members.iter().map(|(peer, member)| (member.seat, *peer))
+    /// Everybody with their seats, by peer.
+    #[must_use]
+    pub fn seats(&self) -> Arc<[Member]> {
+        self.members
+            .iter()
+            .map(|(peer, member)| Member { peer: *peer, seat: member.seat })
+            .collect()
+    }
+
+    /// Whether names are voted on by some of the members only.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.members.len() > VOTERS_MAX
     }
 
     /// The number without what operators did to it, for people.
@@ -261,7 +273,7 @@ mod tests {
         let three = without.after(add(3)).unwrap();
         let again = three.after(add(1)).unwrap();
         assert_eq!(again.since(PeerId(1)), Some(5));
-        let seats: Vec<(u16, PeerId)> = again.seats().collect();
+        let seats: Vec<(u16, PeerId)> = again.seats().iter().map(|m| (m.seat, m.peer)).collect();
         assert_eq!(seats, [(2, PeerId(1)), (1, PeerId(2)), (0, PeerId(3))]);
     }
 
@@ -302,8 +314,8 @@ mod tests {
     fn rosters_that_make_no_sense_are_seen_through() {
         let good = Roster::founded_by(PeerId(1), Badge(1), 9).after(add(2)).unwrap();
         assert!(good.is_sane());
-        let member = |since, seat| Member { badge: Badge(0), since, seat };
-        let with = |members: &[Member]| {
+        let member = |since, seat| Membership { badge: Badge(0), since, seat };
+        let with = |members: &[Membership]| {
             let members = members.iter().zip(1..).map(|(m, peer)| (PeerId(peer), *m)).collect();
             Roster { members, ..good.clone() }
         };

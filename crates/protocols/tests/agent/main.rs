@@ -6,12 +6,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockReply,
-    LockRequest, Mode, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, Span, Surroundings,
-    Timers, Token, WallTime,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest,
+    Mode, Name, Patience, PeerId, Protocol, Refusal, Span, Surroundings, Timers, Token, WallTime,
 };
 use sigmalock_protocols::agent::{Agent, Config, Timer};
 use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::parts::hosting::Fixed;
 use sigmalock_protocols::sigma::{self, Message, Sigma};
 
 type Peer = Agent<Sigma>;
@@ -29,12 +29,6 @@ impl Surroundings for Around {
     fn random(&mut self) -> u64 {
         7
     }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        (replica.index == 0).then_some(PeerId(0))
-    }
 }
 
 /// Peers, of which the first hosts the only replica. What is said is heard at once.
@@ -51,7 +45,10 @@ impl Town {
         let quorum = Quorum::new(1, 1).unwrap();
         let sigma = sigma::Config { tokens_per_grant, ..sigma::Config::new(quorum) };
         let config = Config { calls_max, ..Config::new(tokens_per_grant) };
-        let peer = |id| Agent::new(Sigma::new(PeerId(id), sigma.clone()), config.clone());
+        let peer = |id| {
+            let hosting = Box::new(Fixed { hosts: 1, replicas: 1 });
+            Agent::new(Sigma::new(PeerId(id), sigma.clone(), hosting), config.clone())
+        };
         let peers = (0..peers).map(|id| (peer(id), Timers::new())).collect::<Vec<_>>();
         let now = LocalTime::from_micros(1_000_000);
         let mut town = Self { now, peers, mail: VecDeque::new(), sent: 0, replies: Vec::new() };

@@ -2,7 +2,7 @@
 
 use sigmalock_core::{CallId, Inspect, LockReply, LockRequest, Mode, Patience, Refusal, Span};
 
-use super::{Around, FOREVER, TRY, TTL, Town, UNKNOWN, entry, name};
+use super::{FOREVER, TRY, TTL, Town, UNKNOWN, entry, name};
 
 /// Which slot somebody was given.
 fn slot(told: &[(u64, LockReply)]) -> Option<u16> {
@@ -165,7 +165,7 @@ fn people_see_whoever_is_inside_with_the_token_that_it_was_given_and_its_slot() 
         assert_eq!(report.waiting as usize, 3 - joins, "everybody once, however many slots");
         let waiters: Vec<u64> = report.waiters.iter().map(|call| call.0).collect();
         assert_eq!(waiters, [2, 3, 4][joins..]);
-        let replica = &town.peers[0].0.replicas(&Around(0), town.now, &name())[0];
+        let replica = &town.peers[0].0.replicas(town.now, &name())[0];
         assert_eq!((replica.waiting as usize, replica.waiters.len()), (3 - joins, 3 - joins));
         assert_eq!(replica.owners.len(), 1 + joins);
     }

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 
+use crate::town::Message;
 use sigmalock_core::{
     Birth, CallId, Echo, Incarnation, Input, Lease, LocalTime, Mode, Name, PeerId, ReplicaId,
     RequestId, Span, Standing, Token,
 };
-use sigmalock_protocols::agreed::Message;
+use sigmalock_protocols::parts::Driven as _;
 use sigmalock_protocols::parts::Hlc;
 use sigmalock_protocols::sigma::message::{
     Answer, GrantId, Message as Lock, Response, Ticket, Vote, Votes,
@@ -35,7 +36,7 @@ fn unwanted_vote(call: u64) -> Lock {
 }
 
 fn is_release(packet: &&Packet) -> bool {
-    matches!(packet.message, Message::Locks { message: Lock::Release { .. }, .. })
+    matches!(packet.message, Message::Inside { message: Lock::Release { .. }, .. })
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn of_promises_from_later_views_so_many_are_kept_and_no_more() {
         town.places[&0].agreed.views().roster().unwrap().after(Change::Add(PeerId(2), Badge(2)));
     let next = next.unwrap();
     for call in 0..1_500 {
-        let message = Message::Locks { view: next.number(), message: unwanted_vote(call) };
+        let message = Message::Inside { view: next.number(), message: unwanted_vote(call) };
         town.give(0, Input::Receive { from: PeerId(1), message });
     }
     assert_eq!(town.packets.iter().filter(is_release).count(), 0);
@@ -56,7 +57,7 @@ fn of_promises_from_later_views_so_many_are_kept_and_no_more() {
 
 fn votes(packet: &Packet) -> Option<&Votes> {
     match &packet.message {
-        Message::Locks { message: Lock::Votes(votes), .. } => Some(votes),
+        Message::Inside { message: Lock::Votes(votes), .. } => Some(votes),
         _ => None,
     }
 }
@@ -99,7 +100,7 @@ fn a_page_of_votes_that_is_longer_than_the_bound_is_not_believed() {
     let tell = |town: &mut Town, names: usize| {
         let names = page.names.iter().cycle().take(names).cloned().collect();
         let message = Lock::Votes(Box::new(Votes { names, more: false, ..page.clone() }));
-        let message = Message::Locks { view, message };
+        let message = Message::Inside { view, message };
         town.give(1, Input::Receive { from: PeerId(0), message });
         town.standing(1)
     };
@@ -110,7 +111,7 @@ fn a_page_of_votes_that_is_longer_than_the_bound_is_not_believed() {
 /// Whether somebody at no view who speaks of locks is told of the newest.
 fn is_told(town: &mut Town, peer: u64) -> bool {
     town.packets.clear();
-    let message = Message::Locks { view: 0, message: Lock::Fetch { after: None } };
+    let message = Message::Inside { view: 0, message: Lock::Fetch { after: None } };
     town.give(0, Input::Receive { from: PeerId(peer), message });
     town.packets.iter().any(|packet| packet.to == peer && is_learn(packet))
 }

@@ -1,7 +1,7 @@
 //! Copies of a running peer's disk, and originals that come back, each of which once ended with two inside.
 
-use sigmalock_core::{Birth, CallId, Input, LockRequest, Message as _, PeerId, Span, Standing};
-use sigmalock_protocols::agreed::Message;
+use crate::town::Message;
+use sigmalock_core::{Birth, CallId, Input, MemberRequest, Message as _, PeerId, Span, Standing};
 use sigmalock_protocols::views::{self, Ballot, Mutant};
 
 use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
@@ -19,7 +19,7 @@ fn is_between(packet: &Packet, one: u64, other: u64) -> bool {
 /// copy of its disk is put back that was made while it ran since, which lacks Alice's vote.
 fn who_was_added_again_is_put_back(broken: Option<Mutant>) -> Town {
     let mut town = Town::without(broken, 3);
-    town.give(2, Input::Request { id: CallId(99), request: LockRequest::Disown });
+    town.give(2, Input::Request { id: CallId(99), request: MemberRequest::Disown.into() });
     town.pass(Span::from_secs(60), |_| true);
     assert_eq!((town.standing(2), town.view(2).1), (Standing::Voting, vec![0, 1, 2]));
     let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);

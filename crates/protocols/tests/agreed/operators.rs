@@ -1,7 +1,7 @@
 //! Operators who say the right thing twice, too early, or of an old disk.
 
 use sigmalock_core::{
-    Birth, CallId, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId, Span,
+    Birth, CallId, ForgetRefusal, Input, MemberReply, MemberRequest, Message as _, PeerId, Span,
 };
 use sigmalock_protocols::views::Mutant;
 
@@ -11,24 +11,24 @@ use crate::town::{ALICE, BOB, Packet, Town};
 
 fn forget(town: &mut Town, by: u64, gone: &[u64], unverified: bool) {
     let gone = gone.iter().copied().map(PeerId).collect();
-    let request = LockRequest::Forget { gone, unverified };
+    let request = MemberRequest::Forget { gone, unverified }.into();
     town.give(by, Input::Request { id: CallId(9), request });
 }
 
 /// What the operator at a peer was told last.
-fn told(town: &mut Town, peer: u64) -> Option<LockReply> {
-    town.places.get_mut(&peer).unwrap().told.pop()
+fn told(town: &mut Town, peer: u64) -> Option<MemberReply> {
+    town.places.get_mut(&peer).unwrap().answered.pop()
 }
 
-fn refused(refusal: ForgetRefusal) -> Option<LockReply> {
-    Some(LockReply::Refused(refusal.into()))
+fn refused(refusal: ForgetRefusal) -> Option<MemberReply> {
+    Some(MemberReply::Refused(refusal))
 }
 
 /// Two of six are told that the same three are gone, which is true, and one of the two is cut off. Whether two are
 /// inside in the end, and what both were told.
 fn two_operators(
     broken: Option<Mutant>, first: u64, second: u64,
-) -> (bool, [Option<LockReply>; 2]) {
+) -> (bool, [Option<MemberReply>; 2]) {
     let mut town = Town::without(broken, 6);
     [3, 4, 5].into_iter().for_each(|peer| drop(town.stop(peer)));
     town.pass(Span::from_secs(1), |_| true);
@@ -61,7 +61,7 @@ fn of_two_operators_who_name_the_same_one_is_refused() {
     for (first, second) in [(0, 1), (1, 0)] {
         let (two, both) = two_operators(None, first, second);
         assert!(!two, "{both:?}");
-        assert_eq!(both, [refused(ForgetRefusal::UnderWay), Some(LockReply::Released)]);
+        assert_eq!(both, [refused(ForgetRefusal::UnderWay), Some(MemberReply::Done)]);
         let (two, both) = two_operators(Some(Mutant::ForgetsThoughOutbid), first, second);
         assert!(two, "{both:?}");
     }
@@ -85,7 +85,7 @@ fn who_is_left_and_has_promised_a_newer_ballot_is_asked_again() {
     town.pass(Span::from_secs(5), |_| true);
     forget(&mut town, 0, &[2, 3], false);
     town.pass(Span::from_secs(2), |_| true);
-    assert_eq!(told(&mut town, 0), Some(LockReply::Released));
+    assert_eq!(told(&mut town, 0), Some(MemberReply::Done));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_wish_that_is_refused_does_not_make_an_old_disk_good() {
 
 /// Those who were to be forgotten come meanwhile, and say that the disk is an old one. What the operator is told, and
 /// whether anybody gets in in the end.
-fn the_forgotten_come(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+fn the_forgotten_come(broken: Option<Mutant>) -> (Option<MemberReply>, bool) {
     let mut town = Town::without(broken, 4);
     town.give(3, Input::Leave);
     while town.view(0).1.len() > 3 {
@@ -159,15 +159,15 @@ fn the_forgotten_come(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
 #[test]
 fn who_came_meanwhile_is_not_forgotten() {
     let (told, alice) = the_forgotten_come(None);
-    assert!(matches!(told, Some(LockReply::Refused(_))) && alice, "{told:?}, {alice}");
+    assert!(matches!(told, Some(MemberReply::Refused(_))) && alice, "{told:?}, {alice}");
     let broken = Some(Mutant::ForgetsWhoeverComes);
-    assert_eq!(the_forgotten_come(broken), (Some(LockReply::Released), false));
+    assert_eq!(the_forgotten_come(broken), (Some(MemberReply::Done), false));
 }
 
 /// The founder is cut off, and the others go on without it; a user of one of them is inside. Alice reaches all. The
 /// operator, who reaches the founder only, says that the others are gone. What that one is told, and whether two are inside
 /// in the end.
-fn somebody_outside_knows_better(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+fn somebody_outside_knows_better(broken: Option<Mutant>) -> (Option<MemberReply>, bool) {
     let mut town = Town::without(broken, 3);
     town.part(&[0, BOB], &[1, 2]);
     town.part(&[ALICE], &[BOB]);
@@ -193,14 +193,14 @@ fn whoever_is_reached_is_asked_for_a_newer_view() {
     let told = refused(ForgetRefusal::NewerView);
     assert_eq!(somebody_outside_knows_better(None), (told, false));
     let broken = Some(Mutant::AsksMembersOnly);
-    assert_eq!(somebody_outside_knows_better(broken), (Some(LockReply::Released), true));
+    assert_eq!(somebody_outside_knows_better(broken), (Some(MemberReply::Done), true));
 }
 
 /// A peer was one of two once. The swarm has grown since, the other one is gone for good, and a disk of then is put back,
 /// which meets nobody. An operator says truly who is gone. What that one is told, and whether two are inside in the end.
 fn a_disk_of_when_it_was_one_of_two(
     broken: Option<Mutant>, unverified: bool,
-) -> (Option<LockReply>, bool) {
+) -> (Option<MemberReply>, bool) {
     let mut town = Town::without(broken, 2);
     let (backup, written) = (town.stop(0), town.written[&0]);
     town.start(0, recovered(&backup));
@@ -232,7 +232,7 @@ fn that_a_disk_is_the_newest_takes_a_word_where_nobody_is_left_to_vouch_for_it()
     let told = refused(ForgetRefusal::Unvouched);
     assert_eq!(a_disk_of_when_it_was_one_of_two(None, false), (told, false));
     // Nobody can know better than somebody who says what is not true.
-    let done = (Some(LockReply::Released), true);
+    let done = (Some(MemberReply::Done), true);
     assert_eq!(a_disk_of_when_it_was_one_of_two(None, true), done);
     let broken = Some(Mutant::ForgetsUnvouched);
     assert_eq!(a_disk_of_when_it_was_one_of_two(broken, false), done);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::town::{Agreed, Durable, DurableKey};
 use sigmalock_core::{
-    Birth, CallId, Effect, ForgetRefusal, Input, Inspect as _, LockReply, LockRequest,
+    Birth, CallId, Effect, ForgetRefusal, Input, Inspect as _, MemberReply, MemberRequest,
     Message as _, PeerId, Span, Standing,
 };
-use sigmalock_protocols::agreed::{Agreed, Durable, DurableKey, Mutant};
+use sigmalock_protocols::agreed::Mutant;
 
 use sigmalock_protocols::views::STARTS_MAX;
 
@@ -154,12 +155,12 @@ fn forget(
     town: &mut Town, by: u64, gone: &[u64], heard: impl Fn(&Packet) -> bool,
 ) -> Result<(), ForgetRefusal> {
     let gone = gone.iter().copied().map(PeerId).collect();
-    let request = LockRequest::Forget { gone, unverified: false };
+    let request = MemberRequest::Forget { gone, unverified: false }.into();
     town.give(by, Input::Request { id: CallId(9), request });
     town.pass(Span::from_secs(1), heard);
-    match town.places.get_mut(&by).unwrap().told.pop() {
-        Some(LockReply::Released) => Ok(()),
-        Some(LockReply::Refused(sigmalock_core::Refusal::Forget(why))) => Err(why),
+    match town.places.get_mut(&by).unwrap().answered.pop() {
+        Some(MemberReply::Done) => Ok(()),
+        Some(MemberReply::Refused(why)) => Err(why),
         other => panic!("{other:?}"),
     }
 }
@@ -280,7 +281,7 @@ fn a_disk_that_is_put_back_is_noticed_and_lets_nobody_in() {
 #[test]
 fn who_is_told_that_its_disk_is_not_the_only_one_lets_nobody_in() {
     let mut town = Town::of(3, None);
-    town.give(2, Input::Request { id: CallId(99), request: LockRequest::Disown });
+    town.give(2, Input::Request { id: CallId(99), request: MemberRequest::Disown.into() });
     assert_eq!(town.standing(2), Standing::OldDisk);
     let unheard = |packet: &Packet| [(ALICE, 1), (1, ALICE)].contains(&(packet.from, packet.to));
     town.ask(ALICE);

@@ -1,10 +1,10 @@
 //! Rules of views, each left out in turn: stories that end well with it, and badly without.
 
+use crate::town::{Durable, DurableKey, Message};
 use sigmalock_core::{
-    Birth, CallId, ForgetRefusal, Input, LockReply, LockRequest, Message as _, PeerId, Span,
+    Birth, CallId, ForgetRefusal, Input, MemberReply, MemberRequest, Message as _, PeerId, Span,
     Standing,
 };
-use sigmalock_protocols::agreed::{Durable, DurableKey, Message};
 use sigmalock_protocols::sigma;
 use sigmalock_protocols::views::{self, Mutant};
 
@@ -18,17 +18,17 @@ pub(crate) fn within(packet: &Packet, side: &[u64]) -> bool {
 
 /// One of five is gone, and the founder is told so. All the others promise it to look at no older ballot; then it is cut
 /// off, and they go on with newer ones. What it is answered, and whether two are inside in the end.
-fn a_minority_is_forgotten(broken: Option<Mutant>) -> (Option<LockReply>, bool) {
+fn a_minority_is_forgotten(broken: Option<Mutant>) -> (Option<MemberReply>, bool) {
     let mut town = Town::without(broken, 5);
     drop(town.stop(4));
-    let request = LockRequest::Forget { gone: [PeerId(4)].into(), unverified: false };
+    let request = MemberRequest::Forget { gone: [PeerId(4)].into(), unverified: false }.into();
     town.give(0, Input::Request { id: CallId(9), request });
     town.pass(Span::from_millis(150), |_| true);
     // It does not hear that the dead one is voted out, nor that others come.
     let founder = [0, BOB];
     town.part(&founder, &[1, 2, 3, ALICE]);
     town.pass(Span::from_secs(1), |packet| within(packet, &founder));
-    let told = town.places.get_mut(&0).unwrap().told.pop();
+    let told = town.places.get_mut(&0).unwrap().answered.pop();
     for peer in 5..8 {
         town.start(peer, Birth::First);
         town.part(&founder, &[peer]);
@@ -48,10 +48,10 @@ fn a_minority_is_forgotten(broken: Option<Mutant>) -> (Option<LockReply>, bool) 
 
 #[test]
 fn nobody_is_forgotten_where_those_who_are_left_can_choose_what_comes_next() {
-    let refused = LockReply::Refused(ForgetRefusal::EnoughAreLeft.into());
+    let refused = MemberReply::Refused(ForgetRefusal::EnoughAreLeft);
     assert_eq!(a_minority_is_forgotten(None), (Some(refused), false));
     let broken = Some(Mutant::ForgetsThoughEnoughAreLeft);
-    assert_eq!(a_minority_is_forgotten(broken), (Some(LockReply::Released), true));
+    assert_eq!(a_minority_is_forgotten(broken), (Some(MemberReply::Done), true));
 }
 
 /// Whether it is between these two.
@@ -356,8 +356,8 @@ fn newcomers_ask_an_old_disk(broken: Option<sigma::Mutant>) -> Town {
         };
         match &packet.message {
             Message::Views(message) => packet.to == 2 && remembers(message),
-            Message::Locks { message: sigma::Message::Votes(_), .. } => packet.from < 2,
-            Message::Locks { .. } => [packet.from, packet.to].contains(&ALICE),
+            Message::Inside { message: sigma::Message::Votes(_), .. } => packet.from < 2,
+            Message::Inside { .. } => [packet.from, packet.to].contains(&ALICE),
         }
     };
     for peer in [5, 6] {

@@ -1,15 +1,17 @@
 //! Stories, told message by message.
 
+use crate::town::Message;
 use sigmalock_core::{
-    Birth, CallId, ForgetRefusal, Input, Inspect, LockReply, LockRequest, Name, PeerId, Span,
+    Birth, CallId, ForgetRefusal, Input, Inspect, MemberReply, MemberRequest, Name, PeerId, Span,
     Standing,
 };
-use sigmalock_protocols::agreed::{Message, Mutant};
+use sigmalock_protocols::agreed::Mutant;
+use sigmalock_protocols::parts::hosting::voters;
 use sigmalock_protocols::sigma;
 use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
 use crate::refutations::recovered;
-use crate::town::{ALICE, Around, BOB, Packet, STEP, Town, is_learn, name};
+use crate::town::{ALICE, BOB, Packet, STEP, Town, is_learn, name};
 
 /// Three members take a fourth in. Two of them learn of that late, and vote for Alice meanwhile, after the
 /// newcomer has asked; the first does not hear her. Then a fifth comes, and Bob wants in.
@@ -49,7 +51,7 @@ fn a_tenth_comes(mutant: Option<Mutant>) -> Town {
     let ten = add(nine, 9);
     let twelve = (10..12).fold(ten.clone(), add);
     let votes = |roster: &Roster, name: &Name, peer| {
-        roster.voters(name).iter().any(|(_, voter)| voter.0 == peer)
+        voters(&roster.seats(), name).iter().any(|voter| voter.peer.0 == peer)
     };
     let fits =
         |name: &Name| !votes(&ten, name, 9) && votes(&twelve, name, 10) && votes(&twelve, name, 11);
@@ -106,7 +108,7 @@ fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>, restarted: bool) ->
     assert!(town.is_inside(ALICE) && !town.is_inside(BOB));
     let alone = |packet: &Packet| ![packet.from, packet.to].contains(&ALICE);
     let is_votes = |packet: &Packet| {
-        matches!(&packet.message, Message::Locks { message: sigma::Message::Votes(_), .. })
+        matches!(&packet.message, Message::Inside { message: sigma::Message::Votes(_), .. })
     };
     let unheard = |packet: &Packet| packet.to == 5 && [0, 4].contains(&packet.from);
     town.start(5, Birth::First);
@@ -183,8 +185,7 @@ fn who_was_replaced_and_comes_back_with_its_old_disk_is_new() {
     assert_eq!(town.view(2).0, 3);
     town.pass(Span::from_secs(40), |_| true);
     assert_eq!((town.view(2).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
-    let around = Around(town.now, 0);
-    let replicas = town.places[&2].agreed.replicas(&around, town.now, &name());
+    let replicas = town.places[&2].agreed.replicas(town.now, &name());
     let owner = replicas[0].owners.first().map(|owner| owner.request.client);
     assert_eq!(owner, Some(PeerId(BOB)));
     assert!(town.is_inside(BOB));
@@ -216,17 +217,20 @@ fn an_operator_can_go_on_without_a_majority_after_a_lease() {
         let gone = gone.iter().copied().map(PeerId).collect();
         town.give(
             0,
-            Input::Request { id: CallId(9), request: LockRequest::Forget { gone, unverified } },
+            Input::Request {
+                id: CallId(9),
+                request: MemberRequest::Forget { gone, unverified }.into(),
+            },
         );
         town.pass(Span::from_secs(1), |_| true);
-        town.places.get_mut(&0).unwrap().told.pop()
+        town.places.get_mut(&0).unwrap().answered.pop()
     };
-    let refused = |why: ForgetRefusal| Some(LockReply::Refused(why.into()));
+    let refused = |why: ForgetRefusal| Some(MemberReply::Refused(why));
     assert_eq!(forget(&mut town, &[1, 2, 7], true), refused(ForgetRefusal::NotAMember(PeerId(7))));
     assert_eq!(forget(&mut town, &[0], true), refused(ForgetRefusal::Itself));
     assert_eq!(forget(&mut town, &[1, 2], false), refused(ForgetRefusal::Unverified));
     assert_eq!(forget(&mut town, &[1], false), refused(ForgetRefusal::Silent(PeerId(2))));
-    assert_eq!(forget(&mut town, &[1, 2], true), Some(LockReply::Released));
+    assert_eq!(forget(&mut town, &[1, 2], true), Some(MemberReply::Done));
     town.pass(Span::from_secs(14), |_| true);
     assert!(!town.is_inside(BOB));
     town.pass(Span::from_secs(20), |_| true);
@@ -244,11 +248,11 @@ fn survivors_too_few_to_vote_anybody_out_do_not_stand_in_an_operators_way() {
         // Long enough for both to wish the dead out, again and again.
         town.pass(Span::from_secs(35) + STEP * 7 * phase, |_| true);
         let gone = [2, 3, 4].map(PeerId).into();
-        let request = LockRequest::Forget { gone, unverified: true };
+        let request = MemberRequest::Forget { gone, unverified: true }.into();
         town.give(0, Input::Request { id: CallId(9), request });
         town.pass(Span::from_secs(1), |_| true);
-        let told = town.places[&0].told.last();
-        assert_eq!(told, Some(&LockReply::Released), "phase {phase}");
+        let told = town.places[&0].answered.last();
+        assert_eq!(told, Some(&MemberReply::Done), "phase {phase}");
         assert_eq!(town.view(1).1, [0, 1]);
     }
 }
@@ -270,7 +274,7 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
     town.pass(Span::from_secs(15), |packet| !unheard(packet));
     assert_eq!(town.standing(2), Standing::Voting);
     let owners = |town: &Town| {
-        let replicas = town.places[&2].agreed.replicas(&Around(town.now, 0), town.now, &name());
+        let replicas = town.places[&2].agreed.replicas(town.now, &name());
         let owners = replicas.iter().flat_map(|replica| &replica.owners);
         owners.map(|owner| owner.request.client.0).collect::<Vec<_>>()
     };

@@ -4,14 +4,21 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, Key, LocalTime,
-    LockReply, LockRequest, Name, Patience, PeerId, Protocol, ReplicaId, Span, Standing,
-    Surroundings, WallTime,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, LockReply,
+    LockRequest, MemberReply, Name, Patience, PeerId, Protocol, Span, Standing, Surroundings,
+    WallTime,
 };
-use sigmalock_protocols::agreed::{
-    Agreed, Beginning, Config, Durable, DurableKey, Message, Mutant, Timer,
-};
-use sigmalock_protocols::{sigma, views};
+use sigmalock_protocols::agreed::{self, Beginning, Config, Mutant, Reply};
+use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::parts::hosting::ByView;
+use sigmalock_protocols::sigma::{self, Sigma};
+use sigmalock_protocols::views;
+
+pub(crate) type Agreed = agreed::Agreed<Sigma>;
+pub(crate) type Message = agreed::Message<sigma::Message>;
+pub(crate) type DurableKey = agreed::DurableKey<sigma::DurableKey>;
+pub(crate) type Durable = agreed::Durable<sigma::Durable>;
+pub(crate) type Timer = agreed::Timer<sigma::Timer>;
 
 const LEASE_MAX: Span = Span::from_secs(15);
 const TTL: Span = Span::from_secs(10);
@@ -34,6 +41,8 @@ pub(crate) struct Place {
     pub(crate) timers: BTreeMap<Timer, LocalTime>,
     pub(crate) disk: BTreeMap<DurableKey, Durable>,
     pub(crate) told: Vec<LockReply>,
+    /// What its operators were.
+    pub(crate) answered: Vec<MemberReply>,
 }
 
 /// Some peers, all of whom hear each other, as far as the story lets their messages through.
@@ -74,12 +83,6 @@ impl Surroundings for Around {
     }
     fn written(&self) -> u64 {
         self.1
-    }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
-        None
     }
 }
 
@@ -148,14 +151,22 @@ impl Town {
             _ => Beginning::Join,
         };
         let mut config = Config::new(LEASE_MAX, beginning);
-        config.locks.durable = !matches!(beginning, Beginning::Expect(_));
+        config.durable = !matches!(beginning, Beginning::Expect(_));
         (config.mutant, config.views.mutant) = (self.mutant, self.broken);
-        config.locks.mutant = self.sigma;
+        let locks = sigma::Config {
+            lease_max: LEASE_MAX,
+            client_only: beginning == Beginning::Watch,
+            durable: config.durable,
+            mutant: self.sigma,
+            ..sigma::Config::new(Quorum::ONE)
+        };
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
         let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();
-        let agreed = Agreed::new(PeerId(peer), config);
-        let place = Place { agreed, timers: BTreeMap::new(), disk, told: Vec::new() };
+        let locks = Sigma::new(PeerId(peer), locks, Box::new(ByView::default()));
+        let agreed = Agreed::new(PeerId(peer), config, locks);
+        let (timers, told, answered) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let place = Place { agreed, timers, disk, told, answered };
         self.places.insert(peer, place);
         self.give(peer, Input::Start { incarnation, birth });
     }
@@ -189,7 +200,8 @@ impl Town {
                 Effect::Persist { key, value: None } => drop(place.disk.remove(&key)),
                 Effect::SetTimer { timer, at } => drop(place.timers.insert(timer, at)),
                 Effect::CancelTimer(timer) => drop(place.timers.remove(&timer)),
-                Effect::Reply { reply, .. } => place.told.push(reply),
+                Effect::Reply { reply: Reply::Inside(reply), .. } => place.told.push(reply),
+                Effect::Reply { reply: Reply::Members(reply), .. } => place.answered.push(reply),
                 Effect::Note(_) => {}
             }
         }
@@ -227,11 +239,11 @@ impl Town {
 
     pub(crate) fn ask_for(&mut self, peer: u64, id: CallId, name: Name) {
         let wish = Acquire::exclusive(name, TTL, Patience::Forever);
-        self.give(peer, Input::Request { id, request: LockRequest::Acquire(wish) });
+        self.give(peer, Input::Request { id, request: LockRequest::Acquire(wish).into() });
     }
 
     pub(crate) fn release(&mut self, peer: u64) {
-        let request = LockRequest::Release { held: CallId(1) };
+        let request = LockRequest::Release { held: CallId(1) }.into();
         self.give(peer, Input::Request { id: CallId(2), request });
     }
 

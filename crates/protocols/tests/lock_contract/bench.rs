@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, LockReply,
-    LockRequest, Mode, Name, Patience, PeerId, Protocol, ReplicaId, Span, Surroundings, Timers,
-    WallTime,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest,
+    Mode, Name, Patience, PeerId, Protocol, Span, Surroundings, Timers, WallTime,
 };
 
 /// The peers that guard.
@@ -21,7 +20,9 @@ const ONE_WAY: Span = Span::from_millis(10);
 pub(crate) const SOON: Span = Span::from_secs(8);
 
 /// A protocol that guards locks.
-pub(crate) trait Lock: Protocol<Request = LockRequest, Reply = LockReply> {
+pub(crate) trait Lock:
+    Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
+{
     /// Whether it is as published, and knows neither ttls, nor operators, nor lives of peers, and one request of a peer for
     /// a lock at a time. What it does not know it refuses.
     const AS_PUBLISHED: bool = false;
@@ -43,12 +44,6 @@ impl Surroundings for Around {
     fn random(&mut self) -> u64 {
         self.drawn = self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.drawn >> 16
-    }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        Some(PeerId(u64::from(replica.index))).filter(|host| host.0 < HOSTS)
     }
 }
 
@@ -135,6 +130,7 @@ impl<P: Lock> Bench<P> {
                 Effect::SetTimer { timer, at } => place.timers.set(timer, at),
                 Effect::CancelTimer(timer) => place.timers.cancel(&timer),
                 Effect::Reply { id, reply } => {
+                    let Ok(reply) = reply.try_into() else { continue };
                     self.told.entry((peer, id.0)).or_default().push((self.now, reply));
                 }
                 Effect::Persist { .. } | Effect::Note(_) => {}
@@ -176,7 +172,7 @@ impl<P: Lock> Bench<P> {
     }
 
     pub(crate) fn say_again(&mut self, peer: u64, call: u64, request: LockRequest) {
-        self.give(peer, Input::Request { id: CallId(call), request });
+        self.give(peer, Input::Request { id: CallId(call), request: request.into() });
     }
 
     pub(crate) fn ask(&mut self, peer: u64, patience: Patience) -> u64 {

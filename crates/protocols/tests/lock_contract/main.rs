@@ -4,11 +4,12 @@
 mod bench;
 mod facts;
 
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
 use sigmalock_protocols::agent::{self, Agent};
-use sigmalock_protocols::agreed::{self, Agreed, Beginning};
+use sigmalock_protocols::agreed::{self, Agreed, Beginning, OverViews};
 use sigmalock_protocols::catalogue::Variant;
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::parts::hosting::{ByView, Fixed};
+use sigmalock_protocols::parts::{Hosting, Quorum};
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_protocols::strawman::{self, Strawman};
 
@@ -22,13 +23,42 @@ fn hosts(me: PeerId) -> bool {
     me.0 < HOSTS
 }
 
+/// The first peers host a replica each.
+fn fixed() -> Box<dyn Hosting> {
+    Box::new(Fixed { hosts: HOSTS, replicas: HOSTS as u16 })
+}
+
+fn sigma(me: PeerId) -> sigma::Config {
+    sigma::Config { client_only: !hosts(me), ..sigma::Config::new(quorum()) }
+}
+
 impl Lock for Sigma {
     fn peer(me: PeerId) -> Self {
-        Self::new(me, sigma::Config { client_only: !hosts(me), ..sigma::Config::new(quorum()) })
+        Self::new(me, sigma(me), fixed())
     }
 }
 
-impl Lock for Agreed {
+/// A protocol that can be run over views, before it is.
+trait Inside: OverViews {
+    fn inside(me: PeerId) -> Self;
+}
+
+impl Inside for Sigma {
+    fn inside(me: PeerId) -> Self {
+        Self::new(me, sigma(me), Box::new(ByView::default()))
+    }
+}
+
+impl Inside for Agent<Sigma> {
+    fn inside(me: PeerId) -> Self {
+        Self::new(Sigma::inside(me), agent::Config::new(1))
+    }
+}
+
+impl<P> Lock for Agreed<P>
+where
+    P: Inside + Protocol<Request = LockRequest, Reply = LockReply>,
+{
     const READY: Span = Span::from_secs(60);
 
     fn peer(me: PeerId) -> Self {
@@ -37,7 +67,7 @@ impl Lock for Agreed {
             host if host < HOSTS => Beginning::Join,
             _ => Beginning::Watch,
         };
-        Self::new(me, agreed::Config::new(Span::from_secs(15), beginning))
+        Self::new(me, agreed::Config::new(Span::from_secs(15), beginning), P::inside(me))
     }
 }
 
@@ -45,17 +75,20 @@ impl Lock for Literal {
     const AS_PUBLISHED: bool = true;
 
     fn peer(me: PeerId) -> Self {
-        Self::new(me, LiteralConfig::whole(quorum()))
+        Self::new(me, LiteralConfig::whole(quorum()), fixed())
     }
 }
 
 impl Lock for Strawman {
     fn peer(me: PeerId) -> Self {
-        Self::new(me, strawman::Config::new(quorum(), Variant::Shipped))
+        Self::new(me, strawman::Config::new(quorum(), Variant::Shipped), fixed())
     }
 }
 
-impl<P: Lock> Lock for Agent<P> {
+impl<P> Lock for Agent<P>
+where
+    P: Lock + Protocol<Request = LockRequest, Reply = LockReply>,
+{
     const READY: Span = P::READY;
 
     fn peer(me: PeerId) -> Self {
@@ -97,8 +130,8 @@ lock_contract! {
     shipped_sigma: Sigma,
     literal_sigma: Literal,
     the_strawman: Strawman,
-    agreed_sigma: Agreed,
+    agreed_sigma: Agreed<Sigma>,
     agent_over_sigma: Agent<Sigma>,
-    agent_over_agreed: Agent<Agreed>,
+    agreed_agents: Agreed<Agent<Sigma>>,
     agent_over_the_strawman: Agent<Strawman>,
 }

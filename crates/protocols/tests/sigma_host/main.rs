@@ -5,11 +5,11 @@ mod permits;
 
 use proptest::prelude::*;
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, Key, LocalTime,
+    Acquire, Birth, CallId, Context, Echo, Effect, Incarnation, Input, Inspect, LocalTime,
     LockReply, LockRequest, Mode, Name, Patience, PeerId, Protocol, Refusal, ReplicaId, RequestId,
     Span, Surroundings, Token, WallTime,
 };
-use sigmalock_protocols::parts::{Hlc, Quorum};
+use sigmalock_protocols::parts::{Driven, Hlc, Hosting, Quorum};
 use sigmalock_protocols::sigma::message::{
     Answer, Ask, Claim, GrantId, Message, OtherNumber, Renewal, Response, Spent, Ticket, Used,
 };
@@ -27,11 +27,24 @@ impl Surroundings for Fixed {
     fn random(&mut self) -> u64 {
         4
     }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
+}
+
+/// Replica i is at peer i + 1.
+#[derive(Debug, Clone)]
+struct OneByOne;
+
+impl Hosting for OneByOne {
     fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
         Some(PeerId(u64::from(replica.index) + 1))
+    }
+    fn seats(&self, _: &Name) -> Vec<u16> {
+        vec![0, 1, 2]
+    }
+    fn has_replica(&self, index: u16) -> bool {
+        index < 3
+    }
+    fn copy(&self) -> Box<dyn Hosting> {
+        Box::new(self.clone())
     }
 }
 
@@ -49,8 +62,10 @@ impl Peer {
     fn born(birth: Birth<Sigma>, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::new(Quorum::new(3, 2).unwrap());
         change(&mut config);
-        let mut peer =
-            Self { sigma: Sigma::new(ME, config), now: LocalTime::from_micros(1_000_000_000) };
+        let mut peer = Self {
+            sigma: Sigma::new(ME, config, Box::new(OneByOne)),
+            now: LocalTime::from_micros(1_000_000_000),
+        };
         peer.give(Input::Start { incarnation: Incarnation(7), birth });
         peer
     }
@@ -459,7 +474,7 @@ fn a_host_that_forgot_and_restarts_with_its_disk_still_abstains() {
     let durable = |config: &mut Config| config.durable = true;
     let mut config = Config::new(Quorum::new(3, 2).unwrap());
     durable(&mut config);
-    let mut forgetful = Sigma::new(ME, config);
+    let mut forgetful = Sigma::new(ME, config, Box::new(OneByOne));
     let mut disk = Vec::new();
     let start = Input::Start { incarnation: Incarnation(8), birth: Birth::Amnesiac };
     forgetful.handle(&mut Context::new(LocalTime::MIN, &mut Fixed, &mut disk), start);
@@ -764,7 +779,7 @@ fn what_is_hosted_and_who_waits_can_be_looked_into() {
     peer.request(11);
     peer.request(12);
     let name = replica().name;
-    let report = only(peer.sigma.replicas(&Fixed, peer.now, &name));
+    let report = only(peer.sigma.replicas(peer.now, &name));
     assert_eq!(report.owners[0].request, ticket(11).request);
     assert_eq!((report.waiters, report.waiting), (vec![ticket(12).request], 1));
     let wish = Acquire::exclusive(name.clone(), Span::from_secs(5), Patience::Forever);

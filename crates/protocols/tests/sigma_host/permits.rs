@@ -11,7 +11,7 @@ use sigmalock_protocols::sigma::message::{
 };
 use sigmalock_protocols::sigma::{Note, Sigma};
 
-use super::{Fixed, Peer, answer, ask, only, reborn_after, replica, ticket, used, vote};
+use super::{Peer, answer, ask, only, reborn_after, replica, ticket, used, vote};
 
 const ALONE: Mode = Mode::Exclusive;
 const READ: Mode = Mode::Shared;
@@ -200,7 +200,7 @@ fn permits_survive_a_restart_with_the_disk() {
     assert!(!reborn.gives(20, ALONE) && !reborn.gives(21, READ));
     assert_eq!(reborn.tells(22, of_2(1)), Some((3, true)));
     assert!(reborn.gives(10, of_3(0)) && reborn.gives(12, of_3(2)));
-    let report = only(reborn.sigma.replicas(&Fixed, reborn.now, &replica().name));
+    let report = only(reborn.sigma.replicas(reborn.now, &replica().name));
     let modes: Vec<Mode> = report.owners.iter().map(|owner| owner.mode).collect();
     assert_eq!(modes, [of_3(0), of_3(1), of_3(2)]);
 }
@@ -212,7 +212,7 @@ fn people_are_shown_everybody_who_waits_once_however_many_slots_it_waits_for() {
     for (client, mode) in [(11, of_2(0)), (12, of_2(1)), (13, READ), (14, of_2(1))] {
         assert!(!host.gives(client, mode));
     }
-    let report = only(host.sigma.replicas(&Fixed, host.now, &replica().name));
+    let report = only(host.sigma.replicas(host.now, &replica().name));
     let waiters: Vec<u64> = report.waiters.iter().map(|request| request.client.0).collect();
     assert_eq!((waiters, report.waiting), (vec![12, 13, 14], 3), "the longest line of a slot");
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sigmalock_core::{
-    Birth, CallId, Context, Effect, Incarnation, Input, Key, LocalTime, PeerId, ReplicaId, Span,
-    Surroundings, WallTime,
+    Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, PeerId, Span, Surroundings,
+    WallTime,
 };
 use sigmalock_protocols::views::{
     Change, Config, Message, Mutant, Record, Request, Roster, Saved, Standing, Timer, Views,
@@ -64,12 +64,6 @@ impl Surroundings for Around<'_> {
     }
     fn random(&mut self) -> u64 {
         if *self.0 == NO_CHANCE { 0 } else { next(self.0) }
-    }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, _: &ReplicaId) -> Option<PeerId> {
-        None
     }
 }
 

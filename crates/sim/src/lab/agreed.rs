@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use sigmalock_core::{PeerId, Span};
-use sigmalock_protocols::sigma::Hosting;
+use sigmalock_protocols::catalogue::Membership;
 
 use super::bent::{Bent, Stage};
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
@@ -112,7 +112,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     if let Some(bent) = bent {
         bent.bend_network(&mut rng, &mut network);
     }
-    subject.tuning.hosting = Hosting::Agreed;
+    subject.tuning.membership = Membership::Agreed;
     subject.tuning.durable |= kind != Kind::Anything;
     if matches!(kind, Kind::Haste | Kind::Bent(Bent::Doors | Bent::Rubble)) {
         subject.tuning.lease_max = subject.tuning.lease_max + ms(4_000);

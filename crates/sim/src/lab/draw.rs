@@ -1,13 +1,12 @@
 //! Random worlds for torture: from a seed to everything that will go wrong.
 
 use sigmalock_core::{Name, PeerId, Span};
+use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::parts::Quorum;
-use sigmalock_protocols::sigma::Hosting;
 
 use super::lan;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use super::open;
-use super::torture::Membership;
 use crate::clock::Clocks;
 use crate::faults::{Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -254,7 +253,7 @@ pub(super) fn tuning(rng: &mut Rng, network: &Network, mail_max: Span) -> Tuning
         flight_max: oldest + oldest.millionths(2 * PPM_MAX as u32),
         back_off: (Span::ZERO, ms(rng.between(500, 4_000))),
         durable: rng.below(2) == 0,
-        hosting: Hosting::Fixed,
+        membership: Membership::Fixed,
         dead_after: Span::from_secs(30),
         founders: 0,
         expecting: 0,

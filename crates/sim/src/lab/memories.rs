@@ -14,7 +14,7 @@
 //! In the first two nobody else is cut off or down: whoever remembers is met, which is all that is promised.
 
 use sigmalock_core::{PeerId, Span};
-use sigmalock_protocols::sigma::Hosting;
+use sigmalock_protocols::catalogue::Membership;
 
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{Mishaps, Regime};
@@ -76,7 +76,7 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     }
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
-    subject.tuning.hosting = Hosting::Agreed;
+    subject.tuning.membership = Membership::Agreed;
     subject.tuning.durable = true;
     let lease = subject.tuning.lease_max;
     let soon = ms(rng.between(500, 2_000)).max(subject.tuning.round_trip_worst * 2);

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::{agent, sigma};
 
-use super::torture::{Failure, Membership, Victim, torture, torture_seed};
+use super::torture::{Failure, Victim, torture, torture_seed};
 use crate::mutant::Mutant;
 
 /// The oracle whose business a mutant is. An objection of another one is welcome, but proves nothing

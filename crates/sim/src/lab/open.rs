@@ -9,7 +9,7 @@
 //! - wall clocks are about right, because hosts forget.
 
 use sigmalock_core::{PeerId, Span};
-use sigmalock_protocols::sigma::Hosting;
+use sigmalock_protocols::catalogue::Membership;
 
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{HANDFUL, Mishaps, Regime};
@@ -31,7 +31,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     let network = draw::network(&mut rng);
     let mail_max = ms(rng.between(100, 5_000));
     subject.tuning = draw::tuning(&mut rng, &network, mail_max);
-    subject.tuning.hosting = Hosting::Open;
+    subject.tuning.membership = Membership::Open;
     let restless = rng.below(3) == 0;
     let first = rng.between(3, if restless { 5 } else { 12 }) as usize;
     let joins = if restless { 4 } else { rng.below(4) as usize };

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sigmalock_core::Span;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
 use super::{agreed, draw, open};
@@ -15,30 +15,6 @@ use crate::mutant::Mutant;
 use crate::oracles::Violation;
 use crate::run::RunConfig;
 use crate::subject::Subject;
-
-/// How it is decided who hosts what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Membership {
-    /// Once and for all.
-    #[default]
-    Fixed,
-    /// By hash, among those who are there.
-    Open,
-    /// By those who are in, as they agree.
-    Agreed,
-}
-
-impl Membership {
-    /// The name as commands spell it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Open => "open",
-            Self::Agreed => "agreed",
-        }
-    }
-}
 
 /// What is tortured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

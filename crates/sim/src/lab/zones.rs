@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{Name, PeerId, Span};
+use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_protocols::parts::{QuorumError, zones};
-use sigmalock_protocols::sigma::Hosting;
 
 use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -201,7 +201,7 @@ fn world(config: ZoneConfig, cast: &Cast, subject: &mut Subject) -> RunConfig {
         lease_max,
         claim_window: ms(300),
         flight_max: Span::from_secs(5),
-        hosting: Hosting::Open,
+        membership: Membership::Open,
         ..Tuning::for_network(&network)
     };
     let clients = 4;

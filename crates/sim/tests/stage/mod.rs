@@ -4,7 +4,7 @@
 use std::fmt::Display;
 
 use sigmalock_core::{Name, PeerId, RequestId, Span};
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::parts::{Hosting, Quorum};
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_sim::history::{TrueTime, What};
 use sigmalock_sim::latency::Latency;
@@ -21,6 +21,11 @@ pub(crate) const fn secs(secs: u64) -> Span {
 
 pub(crate) const fn ms(ms: u64) -> Span {
     Span::from_millis(ms)
+}
+
+/// Who hosts what in it, which never changes.
+fn hosting(world: &RunConfig) -> Box<dyn Hosting> {
+    Box::new(world.roster().hosting())
 }
 
 pub(crate) fn name() -> Name {
@@ -97,18 +102,18 @@ pub(crate) const fn link(from: PeerId, to: PeerId, delay: Span) -> Link {
 
 /// Runs the pseudo code under one oracle.
 pub(crate) fn literal(world: &RunConfig, config: &LiteralConfig, oracle: &str) -> Outcome {
-    run(world, |me| Literal::new(me, config.clone()), &mut only(oracle, world))
+    run(world, |me| Literal::new(me, config.clone(), hosting(world)), &mut only(oracle, world))
 }
 
 /// Runs what we ship under the same one.
 pub(crate) fn shipped(world: &RunConfig, config: &sigma::Config, oracle: &str) -> Outcome {
-    run(world, |me| Sigma::new(me, config.clone()), &mut only(oracle, world))
+    run(world, |me| Sigma::new(me, config.clone(), hosting(world)), &mut only(oracle, world))
 }
 
 /// Runs what we ship under all oracles, none of which may object.
 pub(crate) fn clean(world: &RunConfig, config: &sigma::Config) -> Outcome {
     let mut oracles = oracles::all(world.setting(true));
-    let outcome = run(world, |me| Sigma::new(me, config.clone()), &mut oracles);
+    let outcome = run(world, |me| Sigma::new(me, config.clone(), hosting(world)), &mut oracles);
     assert_eq!(outcome.violations, []);
     outcome
 }
@@ -117,7 +122,7 @@ pub(crate) fn clean(world: &RunConfig, config: &sigma::Config) -> Outcome {
 pub(crate) fn watched(world: &RunConfig, config: &sigma::Config) -> (Outcome, Mail) {
     let mut mail = Mail::default();
     let mut oracles = oracles::all(world.setting(true));
-    let make = |me| Sigma::new(me, config.clone());
+    let make = |me| Sigma::new(me, config.clone(), hosting(world));
     let outcome = run_watched(world, make, &mut oracles, &mut mail);
     assert_eq!(outcome.violations, []);
     (outcome, mail)

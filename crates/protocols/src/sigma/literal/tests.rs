@@ -1,14 +1,18 @@
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Effect, Input, Key, LocalTime, LockReply, LockRequest, Name,
-    Patience, PeerId, Protocol, ReplicaId, Span, Surroundings, Token, WallTime,
+    Acquire, CallId, Context, Effect, Input, LocalTime, LockReply, LockRequest, Name, Patience,
+    PeerId, Protocol, Span, Surroundings, Token, WallTime,
 };
 
 use super::{Literal, LiteralConfig, LiteralMessage};
 use crate::parts::Quorum;
+use crate::parts::hosting::Fixed as Hosts;
+
+const HOSTS: Hosts = Hosts { hosts: 3, replicas: 3 };
 
 /// Peers 0 to 2 host the three replicas, two votes win, and peers 3 to 5 are clients. Messages wait in
 /// `mail` until a test delivers them.
@@ -27,19 +31,15 @@ impl Surroundings for Fixed {
     fn random(&mut self) -> u64 {
         0
     }
-    fn next_hop(&self, _: &Key) -> Option<PeerId> {
-        None
-    }
-    fn host_of(&self, replica: &ReplicaId) -> Option<PeerId> {
-        Some(PeerId(replica.index.into()))
-    }
 }
 
 impl Table {
     fn new() -> Self {
         let config =
             LiteralConfig { obvious_token: true, ..LiteralConfig::new(Quorum::new(3, 2).unwrap()) };
-        let peers = (0..6).map(|peer| Literal::new(PeerId(peer), config.clone())).collect();
+        let peers = (0..6)
+            .map(|peer| Literal::new(PeerId(peer), config.clone(), Box::new(HOSTS)))
+            .collect();
         Self { peers, mail: Vec::new(), told: Vec::new(), calls: 0 }
     }
     fn feed(&mut self, peer: u64, input: Input<Literal>) {

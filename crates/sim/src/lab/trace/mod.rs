@@ -360,7 +360,7 @@ fn share_lanes(hosts: u64, steps: Vec<Step>) -> (Vec<Lane>, Vec<Step>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::torture::Membership;
+    use sigmalock_protocols::catalogue::Membership;
     use sigmalock_protocols::catalogue::{ProtocolName, Variant};
     use sigmalock_protocols::parts::Quorum;
 
