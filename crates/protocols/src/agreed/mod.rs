@@ -55,6 +55,7 @@ mod relay;
 mod request;
 mod whereabouts;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -130,7 +131,7 @@ pub enum DurableKey<K> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durable<D> {
     /// Under [`DurableKey::View`].
-    View(views::Saved),
+    View(Box<views::Saved>),
     /// Under [`DurableKey::Votes`].
     Votes(u64),
     /// Under [`DurableKey::Inside`].
@@ -202,9 +203,9 @@ impl<P: OverViews> Agreed<P> {
                 let (mut views, mut inside) = (Vec::new(), Vec::new());
                 for record in records {
                     match record {
-                        (DurableKey::View(key), Durable::View(saved)) => views.push((key, saved)),
+                        (DurableKey::View(key), Durable::View(saved)) => views.push((key, *saved)),
                         (DurableKey::Inside(key), Durable::Inside(saved)) => {
-                            inside.push((key, saved))
+                            inside.push((key, saved));
                         }
                         (DurableKey::Votes, Durable::Votes(since)) => {
                             (self.since, self.votes) = (since, true);

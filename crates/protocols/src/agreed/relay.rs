@@ -1,5 +1,7 @@
 //! How the two protocols inside are spoken to, and what becomes of what they want done.
 
+use alloc::boxed::Box;
+
 use sigmalock_core::{CallId, Context, Effect, Input, MemberReply, Protocol};
 
 use super::{Agreed, Cx, Durable, DurableKey, Message, Mutant, Note, OverViews, Reply, Timer};
@@ -22,7 +24,8 @@ impl<P: OverViews> Agreed<P> {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Persist { key, value } => {
-                    cx.persist(DurableKey::View(key), value.map(Durable::View));
+                    let value = value.map(|saved| Durable::View(Box::new(saved)));
+                    cx.persist(DurableKey::View(key), value);
                 }
                 Effect::Send { to, message } => cx.send(to, Message::Views(message)),
                 Effect::SetTimer { timer, at } => cx.set_timer(Timer::Views(timer), at),
