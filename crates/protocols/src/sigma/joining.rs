@@ -13,7 +13,7 @@ use core::ops::Bound;
 
 use sigmalock_core::{Context, LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
 
-use super::host::Host;
+use super::host::{Desk, Host};
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
 use super::tokens::Tokens;
 use super::{Config, Mutant, Note, Sigma, Timer, inspect};
@@ -55,10 +55,10 @@ struct Promised {
 type Cx<'a, 'b> = &'a mut Context<'b, Sigma>;
 
 impl Joining {
-    fn new(me: PeerId, view: &View) -> Self {
-        let others = view.members.iter().filter(|peer| **peer != me);
+    fn new(desk: &Desk, view: &View) -> Self {
+        let others = view.members.iter().filter(|peer| **peer != desk.me);
         let members: BTreeMap<_, _> = others.map(|peer| (*peer, Progress::After(None))).collect();
-        let needs_all = members.len() > VOTERS_MAX;
+        let needs_all = members.len() > VOTERS_MAX && !desk.breaks(Mutant::SettlesWithMost);
         Self { view: view.number, members, needs_all, names: BTreeMap::new(), tries: 0 }
     }
 
@@ -93,7 +93,7 @@ impl Host {
     /// Peers have agreed on another membership, in which this one is the newcomer: what it promised as
     /// a member of an earlier one is void.
     pub(super) fn join(&mut self, cx: Cx<'_, '_>, view: &View) {
-        self.joining = Some(Joining::new(self.desk.me, view));
+        self.joining = Some(Joining::new(&self.desk, view));
         self.fetch(cx);
     }
 

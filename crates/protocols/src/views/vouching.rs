@@ -360,6 +360,12 @@ impl Views {
         cx.written().saturating_sub(self.counted)
     }
 
+    /// How many of them it tells the others of.
+    pub(super) fn told(&self, cx: &Context<'_, Self>) -> u64 {
+        let life = self.starts.last().filter(|_| self.config.breaks(Mutant::CountsThisLifeOnly));
+        self.written(cx).saturating_sub(life.map_or(0, |life| life.records))
+    }
+
     /// Writes down how much others have written, as far as heard.
     pub(super) fn save_counts(&mut self, cx: Cx<'_, '_>) {
         let more = core::mem::take(&mut self.vouching.heard_more);

@@ -226,7 +226,16 @@ impl Town {
     }
 
     pub(crate) fn ask_for(&mut self, peer: u64, id: CallId, name: Name) {
-        let wish = Acquire::exclusive(name, TTL, Patience::Forever);
+        self.acquire(peer, id, name, TTL);
+    }
+
+    /// For as long as a lease may be.
+    pub(crate) fn ask_for_long(&mut self, peer: u64) {
+        self.acquire(peer, CallId(1), name(), LEASE_MAX);
+    }
+
+    fn acquire(&mut self, peer: u64, id: CallId, name: Name, ttl: Span) {
+        let wish = Acquire::exclusive(name, ttl, Patience::Forever);
         self.give(peer, Input::Request { id, request: LockRequest::Acquire(wish) });
     }
 
