@@ -293,8 +293,8 @@ impl Views {
             }
             Some(known) if known.start == start => {}
             _ => {
-                let writes = known.map_or(0, |known| known.writes);
-                self.acquaintances.insert(from, Acquaintance { badge, start, writes });
+                // It began with no fewer than were heard of the life before, or it would not say so.
+                self.acquaintances.insert(from, Acquaintance { badge, start, writes: 0 });
                 if !self.config.breaks(Mutant::VouchesBeforeItWrites) {
                     self.save(cx);
                 }
