@@ -87,7 +87,9 @@ pub enum Input<P: Protocol> {
     },
     /// The driver can reach this peer again. A hint.
     PeerUp(PeerId),
-    /// The driver cannot reach this peer. A hint: it may be alive and well.
+    /// The driver cannot reach this peer. A hint: it may be alive and well. When it is up again, nothing that either
+    /// said to the other before is heard any more: what notices copies of a disk asks for that, because a member's
+    /// word that it knows no other peer of this name is of the time when it was given.
     PeerDown(PeerId),
     /// The peer is about to leave for good. Whoever hosts something hands it over.
     Leave,

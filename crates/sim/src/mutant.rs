@@ -27,10 +27,10 @@ impl Mutant {
     pub fn all() -> impl Iterator<Item = Self> {
         let sigma = sigma::Mutant::ALL.iter().copied().filter(|mutant| {
             // They keep names empty while a cut lasts, which is allowed to worlds drawn at random; see the cuts
-            // in the tests of agreed membership. And three are told as stories there.
+            // in the tests of agreed membership. And six are told as stories there.
             use sigma::Mutant::{
-                AnswersThoughItWaits, ForgetsAbstentions, HushesUpAbstentions, StandsInTheWay,
-                WaitsForTheUnreachable,
+                AbstainsBriefly, AnswersThoughItWaits, ForgetsAbstentions, HushesUpAbstentions,
+                KeepsOldVotes, SettlesWithMost, StandsInTheWay, WaitsForTheUnreachable,
             };
             !matches!(
                 mutant,
@@ -39,6 +39,9 @@ impl Mutant {
                     | AnswersThoughItWaits
                     | ForgetsAbstentions
                     | HushesUpAbstentions
+                    | AbstainsBriefly
+                    | KeepsOldVotes
+                    | SettlesWithMost
             )
         });
         let sigma = sigma.map(Self::Sigma);

@@ -318,6 +318,8 @@ impl<P: OverViews> Agreed<P> {
             0 => Part::Outside,
             since if since == self.since || number == 1 => Part::Stays,
             _ if newcomer && !grows_large => Part::Newcomer,
+            // It might ask, too: nobody settled the view in which it came, so that lasted a lease. But to wait
+            // takes no such argument.
             _ => Part::Returned,
         };
         let trusting =

@@ -272,8 +272,14 @@ impl Host {
         self.reconsider_all(cx);
     }
 
-    /// What was promised in another membership is void; tokens are not.
+    /// What was promised in another membership is void; tokens are not. A newcomer would go on with it beside what
+    /// it takes on. (Who returned waits for a lease, by when it would be over.) What stayed on disk would do no harm,
+    /// because whoever gets the vote next is written there instead; but a restart would give it back to somebody who
+    /// is gone.
     fn forget_all(&mut self, cx: Cx<'_, '_>) {
+        if self.desk.breaks(Mutant::KeepsOldVotes) {
+            return self.replicas.values_mut().for_each(Replica::lose_certainty);
+        }
         for (id, mut replica) in core::mem::take(&mut self.replicas) {
             self.raise_floor(cx, replica.highest_token());
             cx.cancel_timer(Timer::Replica(id));

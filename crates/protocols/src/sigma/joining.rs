@@ -13,7 +13,7 @@ use core::ops::Bound;
 
 use sigmalock_core::{LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
 
-use super::host::Host;
+use super::host::{Desk, Host};
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
 use super::tokens::Tokens;
 use super::{Config, Cx, Mutant, Note, Timer, inspect};
@@ -53,10 +53,10 @@ struct Promised {
 }
 
 impl Joining {
-    fn new(me: PeerId, view: &View) -> Self {
-        let others = view.peers().filter(|peer| *peer != me);
+    fn new(desk: &Desk, view: &View) -> Self {
+        let others = view.peers().filter(|peer| *peer != desk.me);
         let members: BTreeMap<_, _> = others.map(|peer| (peer, Progress::After(None))).collect();
-        let needs_all = members.len() > VOTERS_MAX;
+        let needs_all = members.len() > VOTERS_MAX && !desk.breaks(Mutant::SettlesWithMost);
         Self { view: view.number, members, needs_all, names: BTreeMap::new(), tries: 0 }
     }
 
@@ -91,7 +91,7 @@ impl Host {
     /// Peers have agreed on another membership, in which this one is the newcomer: what it promised as
     /// a member of an earlier one is void.
     pub(super) fn join(&mut self, cx: Cx<'_, '_>, view: &View) {
-        self.joining = Some(Joining::new(self.desk.me, view));
+        self.joining = Some(Joining::new(&self.desk, view));
         self.fetch(cx);
     }
 
@@ -206,9 +206,11 @@ impl Host {
             let may_have_won = |(_, votes): &&(HandedVote, usize)| votes + unseen >= wins;
             let winners = promised.owners.iter().filter(may_have_won);
             let winners: Vec<HandedVote> = winners.map(|(owner, _)| *owner).collect();
-            if self.make(cx, &id)
-                && let Some(replica) = self.replicas.get_mut(&id)
-            {
+            if !self.make(cx, &id) {
+                // Users were faster, and there is no room for all: it waits instead.
+                return cx.note(Note::TooManyReplicas);
+            }
+            if let Some(replica) = self.replicas.get_mut(&id) {
                 replica.take_on(
                     &mut self.desk,
                     cx,

@@ -113,6 +113,12 @@ mutants! {
     HushesUpAbstentions = "hushes-up-abstentions",
     /// A host that abstains on a name votes on it when it has been restarted.
     ForgetsAbstentions = "forgets-abstentions",
+    /// A host that abstained on a name abstains for half a lease when it has been restarted.
+    AbstainsBriefly = "abstains-briefly",
+    /// The newcomer of a large view goes by what most of the others have told it.
+    SettlesWithMost = "settles-with-most",
+    /// A host that is a member anew goes on with the votes of its former membership.
+    KeepsOldVotes = "keeps-old-votes",
     /// A host hands a replica off and says of one reader only that it has its vote.
     HandsOffOneReader = "hands-off-one-reader",
     /// A client that is told that a lock is given back is told so under the call that got it.

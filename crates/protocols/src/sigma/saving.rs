@@ -28,7 +28,9 @@ impl Replica {
     pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens.clone();
         if saved.abstains && !desk.breaks(Mutant::ForgetsAbstentions) {
-            self.abstain_until = now + desk.config.lease_max;
+            let longest = desk.config.lease_max;
+            let brief = desk.breaks(Mutant::AbstainsBriefly);
+            self.abstain_until = now + if brief { longest / 2 } else { longest };
         }
         if desk.moves {
             // Somebody else may have hosted it since.

@@ -18,7 +18,8 @@ impl Views {
         }
         let accepts_lost = self.config.breaks(Mutant::AcceptsThoughLost) && self.is_in(self.me);
         let has_a_say = if from == self.me { self.has_a_say_alone() } else { self.has_a_say() };
-        self.is_in(from) && (has_a_say || accepts_lost)
+        let heard = self.is_in(from) || self.config.breaks(Mutant::ListensToOutsiders);
+        heard && (has_a_say || accepts_lost)
     }
 
     pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {

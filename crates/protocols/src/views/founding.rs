@@ -233,9 +233,11 @@ impl Views {
 
     /// That swarm will not be: somebody who should be in it is pledged elsewhere, or who proposed it has given it up.
     pub(super) fn on_declined(&mut self, cx: Cx<'_, '_>, from: PeerId, origin: u64) {
+        let anybody = self.config.breaks(Mutant::HearsAnyDecline);
+        let mine = self.pledge.is_some_and(|p| p.origin == origin && (p.by == from || anybody));
         if self.founding.proposal.as_ref().is_some_and(|proposal| proposal.origin == origin) {
             self.give_up(cx);
-        } else if self.roster.is_none() && self.pledge == Some(Pledge { origin, by: from }) {
+        } else if self.roster.is_none() && mine {
             self.pledge_to(cx, None);
         } else {
             cx.note(Note::Outbid);

@@ -10,6 +10,7 @@
 //! - What was persisted is there after a restart. Who lost it lost its badge, too, the number under which it is
 //!   a member, and is out until views have removed it and added it again.
 //! - Clocks may be anything; their rates differ by less than a percent.
+//! - What was said before a peer was down is not heard when it is up again. Only `vouching` asks for that.
 //!
 //! # What it guarantees
 //!
@@ -306,7 +307,8 @@ impl Views {
         cx.note(Note::Learned(roster.number()));
         let was_member = self.standing() == Standing::Member;
         self.take_for_itself(&roster);
-        if was_member && roster.badge(self.me) != self.badge {
+        let over = was_member && roster.badge(self.me) != self.badge;
+        if over && !self.config.breaks(Mutant::KeepsItsBadge) {
             // That membership has ended, and its badge with it.
             self.badge = None;
         }
@@ -319,7 +321,9 @@ impl Views {
         (self.learned_at, self.settled, self.round) = (cx.now(), false, 0);
         (self.acceptor, self.campaign) = (Acceptor::default(), None);
         self.end_rescue(cx, Reply::Remembered(ForgetRefusal::NewerView));
-        self.confirmed = Confirmations::default();
+        if !self.config.breaks(Mutant::KeepsConfirmations) {
+            self.confirmed = Confirmations::default();
+        }
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         self.save(cx);

@@ -21,6 +21,14 @@ crate::parts::mutants::mutants! {
     TakesOldViewsForRemoval = "takes-old-views-for-removal",
     /// Who lost its memory has a say in the next view as long as it is in.
     AcceptsThoughLost = "accepts-though-lost",
+    /// A peer is a member again under the badge of its former membership.
+    KeepsItsBadge = "keeps-its-badge",
+    /// Who is not in the view has a say in the next one, too.
+    ListensToOutsiders = "listens-to-outsiders",
+    /// Any member can say of a newcomer that it knows what the others promised.
+    SettledByAnybody = "settled-by-anybody",
+    /// Who was known to be in a view counts as known to be in the next.
+    KeepsConfirmations = "keeps-confirmations",
     /// Who comes back with its disk accepts the next view at once, however new the last one is.
     AcceptsOnceRestarted = "accepts-once-restarted",
     /// Who comes back with its disk knows what it promised, but not what it accepted.
@@ -37,6 +45,8 @@ crate::parts::mutants::mutants! {
     TrustsAnyDisk = "trusts-any-disk",
     /// A peer does not mind that others have heard of more records than are on its disk.
     IgnoresWrites = "ignores-writes",
+    /// A peer tells the others how many records it has written since it was started, not how many are on its disk.
+    CountsThisLifeOnly = "counts-this-life-only",
     /// A peer compares what others have heard of with the records that it has now, not with those that it had then.
     CountsRecordsOfNow = "counts-records-of-now",
     /// A disk of before the peer was a member is good without anybody's word.
@@ -79,12 +89,18 @@ crate::parts::mutants::mutants! {
     FoundsThoughPledged = "founds-though-pledged",
     /// Who is pledged to a swarm goes to another one that it hears of.
     LearnsThoughPledged = "learns-though-pledged",
+    /// A pledge ends by anybody's word.
+    HearsAnyDecline = "hears-any-decline",
     /// Who lost its memory says of a swarm that it may have decided on that it never will.
     DeclinesThoughForgetful = "declines-though-forgetful",
     /// An operator can have members forgotten though those who are left can choose something else meanwhile.
     ForgetsThoughEnoughAreLeft = "forgets-though-enough-are-left",
     /// An operator who says who is gone need not say that the disk of the only one that is left is its newest.
     ForgetsUnvouched = "forgets-unvouched",
+    /// Members are forgotten though somebody who is left has accepted another view, which may have been chosen.
+    ForgetsThoughAccepted = "forgets-though-accepted",
+    /// Who is told to forget takes any promise of a member that is left for an answer to its question.
+    HearsAnyPromise = "hears-any-promise",
     /// Of two who are told to forget at the same time, both do.
     ForgetsThoughOutbid = "forgets-though-outbid",
     /// Who is told to forget does not ask those who are not members whether they know a newer view.

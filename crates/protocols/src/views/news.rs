@@ -6,6 +6,7 @@ use alloc::collections::BTreeSet;
 use sigmalock_core::{Context, PeerId};
 
 use super::message::Message;
+use super::mutant::Mutant;
 use super::roster::Roster;
 use super::{Cx, Note, Views};
 
@@ -13,9 +14,11 @@ impl Views {
     /// Somebody says how far it is: who knows less is told.
     pub(super) fn on_known(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, settled: bool) {
         let mine = self.number();
+        let anybody = self.config.breaks(Mutant::SettledByAnybody);
+        let knows = |roster: &Roster| roster.is_newcomer(from) || anybody;
         match &self.roster {
             Some(roster) if view < mine => cx.send(from, Message::Learn(Box::new(roster.clone()))),
-            Some(roster) if view == mine && settled && roster.is_newcomer(from) => {
+            Some(roster) if view == mine && settled && knows(roster) => {
                 self.settled = true;
                 self.consider(cx);
             }
@@ -33,7 +36,7 @@ impl Views {
     fn known(&self, cx: &Context<'_, Self>) -> Message {
         let view = self.number();
         let settled = self.settled && self.is_newcomer(view);
-        let writes = self.start().map(|start| (start, self.written(cx)));
+        let writes = self.start().map(|start| (start, self.told(cx)));
         Message::Known { view, settled, sent: cx.now(), writes }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Rescue {
     gone: BTreeSet<PeerId>,
     unverified: bool,
     ballot: Ballot,
-    /// Who of those who are left has promised that ballot, with nothing accepted,
+    /// Who of those who are left has promised that ballot,
     agree: BTreeSet<PeerId>,
     /// and whether one of them has accepted a change, which the gone may have chosen.
     under_way: bool,
@@ -111,14 +111,12 @@ impl Views {
     pub(super) fn on_rescue_promise(
         &mut self, from: PeerId, view: u64, ballot: Ballot, accepted: Option<(Ballot, Change)>,
     ) {
+        let any = self.config.breaks(Mutant::HearsAnyPromise);
         if view == self.number()
-            && let Some(rescue) = self.rescue.as_mut().filter(|rescue| rescue.ballot == ballot)
+            && let Some(rescue) = self.rescue.as_mut().filter(|r| r.ballot == ballot || any)
         {
-            if accepted.is_some() {
-                rescue.under_way = true;
-            } else {
-                rescue.agree.insert(from);
-            }
+            rescue.under_way |= accepted.is_some();
+            rescue.agree.insert(from);
         }
     }
 
@@ -158,7 +156,9 @@ impl Views {
         let accepted = self.acceptor.accepted().is_some();
         let outbid = !alone && self.acceptor.promised() != Some(rescue.ballot);
         let enough = self.roster.as_ref().is_some_and(|roster| left.len() >= roster.majority());
-        if rescue.under_way || accepted {
+        let accepted =
+            (rescue.under_way || accepted) && !self.config.breaks(Mutant::ForgetsThoughAccepted);
+        if accepted {
             Err(ForgetRefusal::UnderWay)
         } else if let Some(peer) =
             left.into_iter().find(|peer| !alone && !rescue.agree.contains(peer))

@@ -293,8 +293,8 @@ impl Views {
             }
             Some(known) if known.start == start => {}
             _ => {
-                let writes = known.map_or(0, |known| known.writes);
-                self.acquaintances.insert(from, Acquaintance { badge, start, writes });
+                // It began with no fewer than were heard of the life before, or it would not say so.
+                self.acquaintances.insert(from, Acquaintance { badge, start, writes: 0 });
                 if !self.config.breaks(Mutant::VouchesBeforeItWrites) {
                     self.save(cx);
                 }
@@ -358,6 +358,12 @@ impl Views {
     /// to say would count each other for ever.
     pub(super) fn written(&self, cx: &Context<'_, Self>) -> u64 {
         cx.written().saturating_sub(self.counted)
+    }
+
+    /// How many of them it tells the others of.
+    pub(super) fn told(&self, cx: &Context<'_, Self>) -> u64 {
+        let life = self.starts.last().filter(|_| self.config.breaks(Mutant::CountsThisLifeOnly));
+        self.written(cx).saturating_sub(life.map_or(0, |life| life.records))
     }
 
     /// Writes down how much others have written, as far as heard.

@@ -14,7 +14,7 @@ use sigmalock_protocols::sigma::message::{
 };
 use sigmalock_protocols::views::{self, Badge, Change};
 
-use crate::town::{ALICE, Packet, Town, is_learn, name};
+use crate::town::{ALICE, BOB, Packet, Town, is_learn, name};
 
 /// The vote of a host for a request that this first life of peer 0 no longer has: it is returned.
 fn unwanted_vote(call: u64) -> Lock {
@@ -88,6 +88,23 @@ fn a_newcomer_is_told_of_all_votes_page_by_page_and_no_page_is_longer_than_the_b
     assert_eq!(pages, [(256, true), (144, false)]);
     assert_eq!(town.standing(1), Standing::Voting);
     assert_eq!(town.places[&1].agreed.hosted(), 400);
+}
+
+#[test]
+fn a_newcomer_that_has_no_room_for_all_votes_waits_until_they_have_run_out() {
+    let mut town = many_names(3);
+    town.replicas_max = Some(3);
+    town.start(1, Birth::First);
+    // Before it hears of the three, somebody asks it for a fourth.
+    let early = |packet: &Packet| votes(packet).is_none() && packet.from != ALICE;
+    town.pass(Span::from_secs(1), early);
+    town.ask_for(BOB, CallId(1), Name::new("/other").unwrap());
+    town.pass(Span::from_secs(1), early);
+    assert_eq!(town.places[&1].agreed.hosted(), 1);
+    town.pass(Span::from_secs(5), |packet| packet.from != ALICE);
+    assert!(matches!(town.standing(1), Standing::Learning { .. }), "{:?}", town.standing(1));
+    town.pass(Span::from_secs(20), |_| true);
+    assert_eq!(town.standing(1), Standing::Voting);
 }
 
 #[test]

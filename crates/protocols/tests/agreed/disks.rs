@@ -1,11 +1,12 @@
 //! Old disks and copies that the others can notice, each with the rule by which they do.
 
+use crate::town::Message;
 use sigmalock_core::{Birth, Span, Standing};
 use sigmalock_protocols::agreed;
-use sigmalock_protocols::views::{Mutant, STARTS_MAX};
+use sigmalock_protocols::views::{self, Mutant, STARTS_MAX};
 
 use crate::copies::a_copy_runs_meanwhile;
-use crate::refutations::{are_apart, are_two_inside, recovered};
+use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
 use crate::town::{ALICE, BOB, DISKLESS, Packet, Town};
 
 /// A peer is out of everybody's sight, and goes on all the while. Another one runs with a copy of its disk, gives its vote to
@@ -108,6 +109,74 @@ fn how_much_another_had_written_is_remembered_by_who_is_restarted() {
     let broken = Mutant::ForgetsCounts;
     let town = who_heard_the_count_is_restarted(Some(broken));
     assert!(are_two_inside(&town), "{broken} is not caught");
+}
+
+/// A peer was restarted, and is put back from a copy of its disk that was made while it ran since, which lacks the vote that
+/// Alice counts.
+fn a_later_life_is_put_back(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    let disk = town.stop(2);
+    town.start(2, recovered(&disk));
+    town.pass(Span::from_secs(8), |_| true);
+    assert_eq!(town.standing(2), Standing::Voting);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(3), |packet| !are_apart(packet));
+    assert!(town.is_inside(ALICE));
+    put_back(&mut town, &backup, written);
+    town
+}
+
+/// The disk of the third member is put back while Alice is inside with its vote, and Bob waits for it.
+fn put_back(town: &mut Town, backup: &Disk, written: u64) {
+    drop(town.stop(2));
+    town.packets.retain(|packet| packet.from != 2);
+    town.written.insert(2, written);
+    town.start(2, recovered(backup));
+    town.ask(BOB);
+    let alice = |packet: &Packet| [(2, ALICE), (ALICE, 2)].contains(&(packet.from, packet.to));
+    town.pass(Span::from_secs(2), |packet| !are_apart(packet) && !alice(packet));
+    assert!(town.is_inside(ALICE));
+}
+
+#[test]
+fn how_much_was_written_counts_from_the_first_life_on() {
+    let town = a_later_life_is_put_back(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::OldDisk, false));
+    let broken = Mutant::CountsThisLifeOnly;
+    assert!(are_two_inside(&a_later_life_is_put_back(Some(broken))), "{broken} is not caught");
+}
+
+/// A peer was cut off, voted out, and taken in again, all in one life. It votes for Alice, and its disk is put back as it was
+/// when it was a member before. How much it had written since nobody has heard.
+fn a_former_membership_is_put_back(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    let (backup, written) = (town.places[&2].disk.clone(), town.written[&2]);
+    let others = [0, 1, ALICE, BOB];
+    town.part(&[2], &others);
+    town.pass(Span::from_secs(60), |packet| packet.from != 2 && packet.to != 2);
+    assert_eq!(town.view(0).1, [0, 1]);
+    town.meet(&[2], &others);
+    let untold = |packet: &Packet| {
+        let known = &packet.message;
+        let fifth = matches!(known, Message::Views(views::Message::Known { view: 5, .. }));
+        packet.from == 2 && fifth
+    };
+    town.pass(Span::from_secs(8), |packet| !untold(packet));
+    assert_eq!((town.view(2).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !are_apart(packet) && !untold(packet));
+    assert!(town.is_inside(ALICE));
+    put_back(&mut town, &backup, written);
+    town
+}
+
+#[test]
+fn a_disk_of_a_former_membership_is_known_by_its_badge() {
+    let town = a_former_membership_is_put_back(None);
+    assert_eq!((town.standing(2), are_two_inside(&town)), (Standing::Lost, false));
+    let broken = Mutant::KeepsItsBadge;
+    assert!(are_two_inside(&a_former_membership_is_put_back(Some(broken))), "{broken}");
 }
 
 /// Three hosts that keep nothing on disk make a swarm, and Alice gets in. All of them are restarted, and make another one.

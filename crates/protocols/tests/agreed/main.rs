@@ -3,6 +3,7 @@
 mod bounds;
 mod copies;
 mod disks;
+mod newcomers;
 mod operators;
 mod refutations;
 mod rules;

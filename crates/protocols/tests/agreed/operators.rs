@@ -7,7 +7,7 @@ use sigmalock_protocols::views::Mutant;
 
 use crate::refutations::{are_two_inside, recovered};
 use crate::rules::within;
-use crate::town::{ALICE, BOB, Packet, Town};
+use crate::town::{ALICE, BOB, Packet, STEP, Town, is_learn};
 
 fn forget(town: &mut Town, by: u64, gone: &[u64], unverified: bool) {
     let gone = gone.iter().copied().map(PeerId).collect();
@@ -236,4 +236,50 @@ fn that_a_disk_is_the_newest_takes_a_word_where_nobody_is_left_to_vouch_for_it()
     assert_eq!(a_disk_of_when_it_was_one_of_two(None, true), done);
     let broken = Some(Mutant::ForgetsUnvouched);
     assert_eq!(a_disk_of_when_it_was_one_of_two(broken, false), done);
+}
+
+/// Three of four choose that a fifth comes. The second has accepted that, and is cut off before it hears what became of it;
+/// so is the third, who has heard nothing. The others go on without them, take two more in, and let the founder and the
+/// fourth go, who then are gone for good; Alice is inside. The operator of the two that are cut off says truly who is gone.
+/// What that one is told, and whether two are inside in the end.
+fn one_that_is_left_has_accepted_something(broken: Option<Mutant>) -> (Option<MemberReply>, bool) {
+    let mut town = Town::without(broken, 4);
+    let cut = [1, 2, BOB];
+    town.part(&[2, BOB], &[0, 1, 3, ALICE]);
+    town.start(4, Birth::First);
+    town.part(&[2, BOB], &[4]);
+    let unheard = |packet: &Packet| packet.to == 1 && is_learn(packet);
+    while town.view(0).1.len() < 5 {
+        town.pass(STEP, |packet| within(packet, &[2, BOB]) && !unheard(packet));
+    }
+    town.part(&[1], &[0, 3, 4, ALICE]);
+    town.meet(&[1], &[2, BOB]);
+    town.packets.clear();
+    for peer in [5, 6] {
+        town.start(peer, Birth::First);
+        town.part(&cut, &[peer]);
+    }
+    town.pass(Span::from_secs(120), |packet| within(packet, &cut));
+    for peer in [0, 3] {
+        town.give(peer, Input::Leave);
+        town.pass(Span::from_secs(20), |packet| within(packet, &cut));
+        drop(town.stop(peer));
+    }
+    assert_eq!((town.view(4).1, town.view(1).0), (vec![4, 5, 6], 4));
+    town.ask(ALICE);
+    forget(&mut town, 2, &[0, 3], false);
+    town.pass(Span::from_secs(2), |packet| within(packet, &cut));
+    let told = told(&mut town, 2);
+    town.ask(BOB);
+    town.pass(Span::from_secs(40), |packet| within(packet, &cut));
+    assert!(town.is_inside(ALICE));
+    (told, are_two_inside(&town))
+}
+
+#[test]
+fn what_one_that_is_left_has_accepted_may_have_been_chosen() {
+    let told = refused(ForgetRefusal::UnderWay);
+    assert_eq!(one_that_is_left_has_accepted_something(None), (told, false));
+    let broken = Some(Mutant::ForgetsThoughAccepted);
+    assert_eq!(one_that_is_left_has_accepted_something(broken), (Some(MemberReply::Done), true));
 }

@@ -101,7 +101,7 @@ fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>, restarted: bool) ->
         BOB => packet.to == 3,
         _ => true,
     };
-    town.ask(ALICE);
+    town.ask_for_long(ALICE);
     town.pass(Span::from_secs(1), reaches);
     town.ask(BOB);
     town.pass(Span::from_secs(1), reaches);
@@ -128,15 +128,16 @@ fn one_that_abstains_is_asked(broken: Option<sigma::Mutant>, restarted: bool) ->
         town.pass(Span::from_secs(1), |packet| alone(packet) && reaches(packet));
     }
     town.packets.retain(alone);
-    town.pass(Span::from_secs(2), alone);
+    town.pass(Span::from_secs(6), alone);
     assert_eq!((town.view(BOB).1.len(), town.is_inside(ALICE)), (9, true));
     town
 }
 
 #[test]
 fn a_newcomer_that_is_not_told_who_abstains_lets_two_in() {
+    use sigma::Mutant::{AbstainsBriefly, ForgetsAbstentions, HushesUpAbstentions};
     for (mutant, restarted) in
-        [(sigma::Mutant::HushesUpAbstentions, false), (sigma::Mutant::ForgetsAbstentions, true)]
+        [(HushesUpAbstentions, false), (ForgetsAbstentions, true), (AbstainsBriefly, true)]
     {
         assert!(!one_that_abstains_is_asked(None, restarted).is_inside(BOB));
         let town = one_that_abstains_is_asked(Some(mutant), restarted);

@@ -55,6 +55,8 @@ pub(crate) struct Town {
     pub(crate) broken: Option<views::Mutant>,
     /// The rule of Sigma that is.
     pub(crate) sigma: Option<sigma::Mutant>,
+    /// How many replicas a host takes.
+    pub(crate) replicas_max: Option<usize>,
     pub(crate) lives: u64,
     /// How many records each disk has had.
     pub(crate) written: BTreeMap<u64, u64>,
@@ -120,8 +122,20 @@ impl Town {
     ) -> Self {
         let (places, packets, now) = (BTreeMap::new(), Vec::new(), LocalTime::from_micros(5_000));
         let (written, tear, torn) = (BTreeMap::new(), None, None);
-        let mut town =
-            Self { places, packets, now, mutant, broken, sigma, lives: 0, written, tear, torn };
+        let (replicas_max, lives) = (None, 0);
+        let mut town = Self {
+            places,
+            packets,
+            now,
+            mutant,
+            broken,
+            sigma,
+            replicas_max,
+            lives,
+            written,
+            tear,
+            torn,
+        };
         for peer in (0..members).chain([ALICE, BOB]) {
             town.start(peer, Birth::First);
         }
@@ -153,7 +167,7 @@ impl Town {
         let mut config = Config::new(LEASE_MAX, beginning);
         config.durable = !matches!(beginning, Beginning::Expect(_));
         (config.mutant, config.views.mutant) = (self.mutant, self.broken);
-        let locks = sigma::Config {
+        let mut locks = sigma::Config {
             lease_max: LEASE_MAX,
             client_only: beginning == Beginning::Watch,
             durable: config.durable,
@@ -163,6 +177,9 @@ impl Town {
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
         let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();
+        if let Some(replicas_max) = self.replicas_max {
+            locks.limits.replicas_max = replicas_max;
+        }
         let locks = Sigma::new(PeerId(peer), locks, Box::new(ByView::default()));
         let agreed = Agreed::new(PeerId(peer), config, locks);
         let (timers, told, answered) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -238,7 +255,16 @@ impl Town {
     }
 
     pub(crate) fn ask_for(&mut self, peer: u64, id: CallId, name: Name) {
-        let wish = Acquire::exclusive(name, TTL, Patience::Forever);
+        self.acquire(peer, id, name, TTL);
+    }
+
+    /// For as long as a lease may be.
+    pub(crate) fn ask_for_long(&mut self, peer: u64) {
+        self.acquire(peer, CallId(1), name(), LEASE_MAX);
+    }
+
+    fn acquire(&mut self, peer: u64, id: CallId, name: Name, ttl: Span) {
+        let wish = Acquire::exclusive(name, ttl, Patience::Forever);
         self.give(peer, Input::Request { id, request: LockRequest::Acquire(wish).into() });
     }
 

@@ -1,10 +1,12 @@
 //! What comes from others is believed only of those whose business it is.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use sigmalock_core::{Birth, Input, LocalTime, Message as _, Span};
 use sigmalock_protocols::views::{
-    Badge, Ballot, Change, Loss, Message, Request, Roster, Saved, Standing, Start, Timer, Views,
+    Badge, Ballot, Change, Loss, Message, Mutant, Request, Roster, Saved, Standing, Start, Timer,
+    Views,
 };
 
 use crate::fleet::{Fleet, Packet, id};
@@ -14,8 +16,8 @@ fn add(peer: usize) -> Change {
 }
 
 /// One peer, that has only just begun. All others are made up.
-fn alone() -> Fleet {
-    let mut fleet = Fleet::new(1, None, Span::from_secs(3), 7);
+fn alone(broken: Option<Mutant>) -> Fleet {
+    let mut fleet = Fleet::new(1, broken, Span::from_secs(3), 7);
     fleet.start(0, Birth::First);
     fleet
 }
@@ -28,8 +30,13 @@ fn answers(fleet: &mut Fleet, from: usize, message: Message) -> Vec<&'static str
 }
 
 /// It has founded a swarm and taken these in, one after the other.
-fn in_a_view_with(others: std::ops::Range<usize>) -> (Fleet, Roster) {
-    let mut fleet = alone();
+fn in_a_view_with(others: Range<usize>) -> (Fleet, Roster) {
+    without(None, others)
+}
+
+/// The same, without a rule.
+fn without(broken: Option<Mutant>, others: Range<usize>) -> (Fleet, Roster) {
+    let mut fleet = alone(broken);
     fleet.ask(0, Request::Found);
     let first = fleet.views(0).and_then(Views::roster).unwrap().clone();
     let roster = others.fold(first, |roster, peer| roster.after(add(peer)).unwrap());
@@ -39,38 +46,47 @@ fn in_a_view_with(others: std::ops::Range<usize>) -> (Fleet, Roster) {
 
 #[test]
 fn only_members_are_promised_anything() {
-    let (mut fleet, roster) = in_a_view_with(1..3);
-    let ballot = |by| Ballot { round: 1, by: id(by) };
-    let prepare = |by| Message::Prepare { view: roster.number(), ballot: ballot(by) };
-    assert_eq!(answers(&mut fleet, 8, prepare(8)), [""; 0]);
-    assert_eq!(answers(&mut fleet, 1, prepare(1)), ["PROMISE"]);
+    let prepare = |broken, by| {
+        let (mut fleet, roster) = without(broken, 1..3);
+        let ballot = Ballot { round: 1, by: id(by) };
+        answers(&mut fleet, by, Message::Prepare { view: roster.number(), ballot })
+    };
+    assert_eq!(prepare(None, 8), [""; 0]);
+    assert_eq!(prepare(None, 1), ["PROMISE"]);
+    assert_eq!(prepare(Some(Mutant::ListensToOutsiders), 8), ["PROMISE"]);
 }
 
 #[test]
 fn only_the_newcomer_says_that_it_knows_what_the_others_promised() {
-    let (mut fleet, roster) = in_a_view_with(1..3);
-    let view = roster.number();
-    let known = || Message::Known { view, settled: true, sent: LocalTime::MIN, writes: None };
-    let ballot = Ballot { round: 1, by: id(1) };
-    let accept = || Message::Accept { view, ballot, change: add(5) };
-    answers(&mut fleet, 1, known());
-    fleet.ask(0, Request::Settled { view });
-    assert_eq!(answers(&mut fleet, 1, accept()), ["REFUSED"], "a lease has not passed");
-    answers(&mut fleet, 2, known());
-    assert_eq!(answers(&mut fleet, 1, accept()), ["ACCEPTED"]);
+    let accept = |broken, settled| {
+        let (mut fleet, roster) = without(broken, 1..3);
+        let view = roster.number();
+        let known = Message::Known { view, settled: true, sent: LocalTime::MIN, writes: None };
+        answers(&mut fleet, settled, known);
+        fleet.ask(0, Request::Settled { view });
+        let ballot = Ballot { round: 1, by: id(1) };
+        answers(&mut fleet, 1, Message::Accept { view, ballot, change: add(5) })
+    };
+    assert_eq!(accept(None, 1), ["REFUSED"], "a lease has not passed");
+    assert_eq!(accept(None, 2), ["ACCEPTED"]);
+    assert_eq!(accept(Some(Mutant::SettledByAnybody), 1), ["ACCEPTED"]);
 }
 
 #[test]
 fn who_confirmed_one_view_has_not_confirmed_the_next() {
-    let (mut fleet, ten) = in_a_view_with(1..10);
-    let (view, sent) = (ten.number(), fleet.now);
-    for peer in 1..10 {
-        answers(&mut fleet, peer, Message::Confirmed { view, sent });
-    }
-    assert!(fleet.views(0).unwrap().counts_until(sent) > sent);
-    let eleven = ten.after(add(10)).unwrap();
-    answers(&mut fleet, 1, Message::Learn(Box::new(eleven)));
-    assert_eq!(fleet.views(0).unwrap().counts_until(sent), LocalTime::MIN);
+    let counts_until = |broken| {
+        let (mut fleet, ten) = without(broken, 1..10);
+        let (view, sent) = (ten.number(), fleet.now);
+        for peer in 1..10 {
+            answers(&mut fleet, peer, Message::Confirmed { view, sent });
+        }
+        assert!(fleet.views(0).unwrap().counts_until(sent) > sent);
+        let eleven = ten.after(add(10)).unwrap();
+        answers(&mut fleet, 1, Message::Learn(Box::new(eleven)));
+        fleet.views(0).unwrap().counts_until(sent)
+    };
+    assert_eq!(counts_until(None), LocalTime::MIN);
+    assert!(counts_until(Some(Mutant::KeepsConfirmations)) > LocalTime::MIN);
 }
 
 /// Its disk may be an old one, and so may the view be that it knows.
@@ -125,8 +141,8 @@ fn only_members_vouch_for_a_disk() {
 }
 
 /// Two of four are to be forgotten, and the one that is left answers this to the question that it was asked.
-fn members_when_told(answer: impl Fn(u64, Ballot) -> Message) -> usize {
-    let (mut fleet, roster) = in_a_view_with(1..4);
+fn members_when_told(broken: Option<Mutant>, answer: impl Fn(u64, Ballot) -> Message) -> usize {
+    let (mut fleet, roster) = without(broken, 1..4);
     fleet.give(0, Input::PeerUp(id(1)));
     fleet.packets.clear();
     fleet.ask(0, Request::Forget { gone: [id(2), id(3)].into(), unverified: false });
@@ -142,13 +158,14 @@ fn members_when_told(answer: impl Fn(u64, Ballot) -> Message) -> usize {
 #[test]
 fn an_answer_to_another_question_is_no_word_for_forgetting() {
     let promise = |view, ballot| Message::Promise { view, ballot, accepted: None };
-    assert_eq!(members_when_told(promise), 2);
-    assert_eq!(members_when_told(|view, ballot| promise(view + 1, ballot)), 4);
-    let other = |ballot: Ballot| Ballot { round: ballot.round + 1, ..ballot };
-    assert_eq!(members_when_told(|view, ballot| promise(view, other(ballot))), 4);
+    assert_eq!(members_when_told(None, promise), 2);
+    assert_eq!(members_when_told(None, |view, ballot| promise(view + 1, ballot)), 4);
+    let other = |view, ballot: Ballot| promise(view, Ballot { round: ballot.round + 1, ..ballot });
+    assert_eq!(members_when_told(None, other), 4);
+    assert_eq!(members_when_told(Some(Mutant::HearsAnyPromise), other), 2);
     let accepted = |ballot| Some((ballot, add(5)));
     let under_way = |view, ballot| Message::Promise { view, ballot, accepted: accepted(ballot) };
-    assert_eq!(members_when_told(under_way), 4);
+    assert_eq!(members_when_told(None, under_way), 4);
 }
 
 #[test]
@@ -201,8 +218,8 @@ fn nobody_of_another_swarm_is_taken_in() {
 }
 
 /// One that has begun, and expects to be one of three; the two others are there.
-fn one_of_three() -> Fleet {
-    let mut fleet = alone();
+fn one_of_three(broken: Option<Mutant>) -> Fleet {
+    let mut fleet = alone(broken);
     fleet.ask(0, Request::Expect { hosts: 3 });
     (1..4).for_each(|peer| fleet.give(0, Input::PeerUp(id(peer))));
     fleet
@@ -210,20 +227,21 @@ fn one_of_three() -> Fleet {
 
 #[test]
 fn who_expects_another_number_of_hosts_gets_no_pledge_and_one_ends_by_the_word_of_who_has_it() {
-    let mut fleet = one_of_three();
-    let pledge = |expects| Message::Pledge { origin: 5, expects };
-    assert_eq!(answers(&mut fleet, 1, pledge(2)), ["DECLINED"]);
-    assert_eq!(answers(&mut fleet, 1, pledge(3)), ["PLEDGED"]);
-    let mut declines = |from| {
-        answers(&mut fleet, from, Message::Declined { origin: 5 });
+    let declined = |broken, by| {
+        let mut fleet = one_of_three(broken);
+        let pledge = |expects| Message::Pledge { origin: 5, expects };
+        assert_eq!(answers(&mut fleet, 1, pledge(2)), ["DECLINED"]);
+        assert_eq!(answers(&mut fleet, 1, pledge(3)), ["PLEDGED"]);
+        answers(&mut fleet, by, Message::Declined { origin: 5 });
         fleet.views(0).unwrap().pledged_to()
     };
-    assert_eq!((declines(2), declines(1)), (Some(id(1)), None));
+    assert_eq!((declined(None, 2), declined(None, 1)), (Some(id(1)), None));
+    assert_eq!(declined(Some(Mutant::HearsAnyDecline), 2), None);
 }
 
 #[test]
 fn a_pledge_counts_of_those_who_were_asked_for_it() {
-    let mut fleet = one_of_three();
+    let mut fleet = one_of_three(None);
     for peer in [1, 2] {
         answers(&mut fleet, peer, Message::Blank { expects: 3, badge: Badge(peer as u64) });
     }
@@ -242,7 +260,7 @@ fn a_pledge_counts_of_those_who_were_asked_for_it() {
 /// Beyond that there is another one alive under its name, and they would remove each other for ever.
 #[test]
 fn a_peer_asks_twice_at_most_that_who_is_in_under_its_name_be_removed() {
-    let mut fleet = alone();
+    let mut fleet = alone(None);
     fleet.ask(0, Request::Join);
     fleet.give(0, Input::PeerUp(id(1)));
     let mut roster = Roster::founded_by(id(1), Badge(1), 9);

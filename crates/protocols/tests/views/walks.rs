@@ -148,6 +148,7 @@ fn every_rule_is_needed() {
         M::FoundsThoughPledged,
         M::LearnsThoughPledged,
         M::DeclinesThoughForgetful,
+        M::HearsAnyDecline,
     ];
     // of ballots, of disks that are put back, and of operators.
     let told = [
@@ -170,10 +171,16 @@ fn every_rule_is_needed() {
         M::ForgetsThoughOutbid,
         M::ForgetsUnvouched,
         M::ForgetsWhoeverComes,
+        M::ForgetsThoughAccepted,
+        M::HearsAnyPromise,
         M::AsksMembersOnly,
+        M::CountsThisLifeOnly,
+        M::KeepsItsBadge,
+        M::ListensToOutsiders,
+        M::SettledByAnybody,
     ];
-    // of clocks, in the tests of the numbers.
-    let counted = [M::ConfirmsForTooLong];
+    // Of large views; and of clocks, in the tests of the numbers.
+    let counted = [M::KeepsConfirmations, M::ConfirmsForTooLong];
     // No disk is put back here, and a step is longer than what is missing of a lease: torture sees those.
     let tortured = [M::TrustsAnyDisk, M::IgnoresWrites, M::CountsRecordsOfNow, M::CutsViewsShort];
     let elsewhere = [&founding[..], &told[..], &counted[..], &tortured[..]].concat();

@@ -53,6 +53,9 @@ const fn oracle_for_sigma(mutant: sigma::Mutant) -> &'static str {
         | Mutant::AnswersThoughItWaits
         | Mutant::HushesUpAbstentions
         | Mutant::ForgetsAbstentions
+        | Mutant::AbstainsBriefly
+        | Mutant::SettlesWithMost
+        | Mutant::KeepsOldVotes
         | Mutant::HandsOffOneReader
         | Mutant::LetsPermitsJoinWriters
         | Mutant::LetsReadersJoinPermits
@@ -104,7 +107,10 @@ pub const fn world_for(mutant: Mutant) -> Membership {
             | sigma::Mutant::VotesBetweenTwo
             | sigma::Mutant::AnswersThoughItWaits
             | sigma::Mutant::HushesUpAbstentions
-            | sigma::Mutant::ForgetsAbstentions,
+            | sigma::Mutant::ForgetsAbstentions
+            | sigma::Mutant::AbstainsBriefly
+            | sigma::Mutant::SettlesWithMost
+            | sigma::Mutant::KeepsOldVotes,
         ) => Membership::Agreed,
         _ => Membership::Fixed,
     }

@@ -1,0 +1,90 @@
+//! Newcomers that do not ask all, or remember too much: stories that end well with the rule, and badly without.
+
+use crate::town::Message;
+use sigmalock_core::{Birth, CallId, Name, PeerId, Span, Standing};
+use sigmalock_protocols::parts::hosting;
+use sigmalock_protocols::sigma::{self, Mutant};
+use sigmalock_protocols::views::{Badge, Change, Roster};
+
+use crate::refutations::{are_two_inside, recovered};
+use crate::town::{ALICE, BOB, Packet, STEP, Town};
+
+fn is_between(packet: &Packet, one: u64, others: &[u64]) -> bool {
+    let between = |a, b| a == one && others.contains(&b);
+    between(packet.from, packet.to) || between(packet.to, packet.from)
+}
+
+/// Alice has the vote of the third member, and is cut off; that one is stopped. The two others vote for Bob, and the third
+/// out; it comes back with its disk, and is taken in again. One of Bob's voters no longer hears him, and is free when it
+/// hears Alice, and so does the third.
+fn who_was_voted_out_is_taken_in_again(broken: Option<Mutant>) -> Town {
+    let mut town = Town::breaking(broken, 3);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |packet| !is_between(packet, ALICE, &[0, 1]));
+    let disk = town.stop(2);
+    town.part(&[ALICE], &[0, 1]);
+    town.packets.clear();
+    town.ask(BOB);
+    town.pass(Span::from_secs(60), |packet| packet.from != ALICE);
+    assert_eq!((town.view(0).1, town.is_inside(BOB)), (vec![0, 1], true));
+    let heard = |packet: &Packet| !is_between(packet, BOB, &[1]);
+    town.pass(Span::from_secs(4), heard);
+    town.start_alone(2, recovered(&disk));
+    town.meet(&[2], &[0, 1, BOB]);
+    town.pass(Span::from_secs(7), heard);
+    assert_eq!((town.view(2).1, town.standing(2)), (vec![0, 1, 2], Standing::Voting));
+    town.meet(&[ALICE], &[1, 2]);
+    town.pass(Span::from_secs(2), |packet| heard(packet) && !is_between(packet, ALICE, &[0]));
+    assert!(town.is_inside(BOB));
+    town
+}
+
+#[test]
+fn who_is_taken_in_again_has_not_given_the_votes_that_it_gave_before() {
+    assert!(!are_two_inside(&who_was_voted_out_is_taken_in_again(None)));
+    let broken = Mutant::KeepsOldVotes;
+    assert!(are_two_inside(&who_was_voted_out_is_taken_in_again(Some(broken))), "{broken}");
+}
+
+/// Six of thirteen members vote for Alice; from then on she hears nobody, and no newcomer hears the six say so. Three come,
+/// who vote in place of three of the six. Then Bob wants in.
+fn three_hear_seven_of_thirteen(broken: Option<Mutant>) -> Town {
+    let mut town = Town::breaking(broken, 13);
+    let thirteen = town.places[&0].agreed.views().roster().unwrap().clone();
+    let add = |roster: Roster, peer| roster.after(Change::Add(PeerId(peer), Badge(peer))).unwrap();
+    let sixteen = (13..16).fold(thirteen.clone(), add);
+    let voters = |roster: &Roster, name: &Name| -> Vec<u64> {
+        hosting::voters(&roster.seats(), name).into_iter().map(|voter| voter.peer.0).collect()
+    };
+    let mut names = (0..).map(|k| Name::new(&format!("/job/{k}")).unwrap());
+    let name = names.find(|name| (13..16).all(|peer| voters(&sixteen, name).contains(&peer)));
+    let name = name.unwrap();
+    let mut six = voters(&thirteen, &name);
+    six.sort_by_key(|peer| voters(&sixteen, &name).contains(peer));
+    six.truncate(6);
+    town.ask_for(ALICE, CallId(1), name.clone());
+    town.pass(Span::from_millis(500), |packet| packet.from != ALICE || six.contains(&packet.to));
+    assert!(town.is_inside(ALICE));
+    let heard = |packet: &Packet| {
+        let votes =
+            |m: &Message| matches!(m, Message::Inside { message: sigma::Message::Votes(_), .. });
+        let unheard = six.contains(&packet.from) && votes(&packet.message);
+        ![packet.from, packet.to].contains(&ALICE) && !unheard
+    };
+    for peer in 13..16 {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(2), heard);
+    }
+    town.ask_for(BOB, CallId(1), name);
+    town.pass(STEP * 20, heard);
+    assert!(town.is_inside(ALICE));
+    town
+}
+
+#[test]
+fn the_newcomer_of_a_large_view_asks_all() {
+    let town = three_hear_seven_of_thirteen(None);
+    assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (14, false));
+    let town = three_hear_seven_of_thirteen(Some(Mutant::SettlesWithMost));
+    assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (16, true));
+}
