@@ -84,7 +84,7 @@ impl Protocols {
         let mut list = Vec::new();
         for item in items {
             let named = match item {
-                Self::All => ProtocolName::ALL.as_slice(),
+                Self::All => ProtocolName::ALL,
                 Self::One(protocol) => std::slice::from_ref(protocol),
             };
             for protocol in named {
@@ -104,8 +104,8 @@ impl FromStr for Protocols {
             return Ok(Self::All);
         }
         text.parse().map(Self::One).map_err(|_| {
-            let names = ProtocolName::ALL.map(ProtocolName::as_str).join(", ");
-            format!("there is no such protocol; there are: {names}, and all")
+            let names: Vec<&str> = ProtocolName::ALL.iter().map(|name| name.as_str()).collect();
+            format!("there is no such protocol; there are: {}, and all", names.join(", "))
         })
     }
 }

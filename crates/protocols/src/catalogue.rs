@@ -1,29 +1,229 @@
-//! Every protocol by name, for commands and menus.
+//! Every protocol there is, a line each, and every layer: what commands, the simulator and live peers know of them.
+//!
+//! A protocol is a folder, with a [`Card`] that says what there is to know of it and a [`Listed::plan`] that makes one,
+//! and a line in [`catalogue!`](self#the-lines) below. Nothing else names it: torture, sweeps, comparisons, traces,
+//! mutants and `node --protocol` find it here.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
-/// The lock protocols there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ProtocolName {
-    /// Queues, yields and leases at n logical replicas: [`crate::sigma`].
-    Sigma,
-    /// Ask all, back off at random: [`crate::strawman`].
-    Strawman,
+use sigmalock_core::{Inspect, LockReply, LockRequest, PeerId, Protocol, Span};
+
+use crate::agreed::OverViews;
+use crate::parts::{Driven, Hosting, MutantCard, Quorum};
+use crate::{agent, agreed, sigma, strawman, views};
+
+/// What there is to know of a protocol, or of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Card {
+    /// The name as commands spell it.
+    pub name: &'static str,
+    /// What it does, in half a line.
+    pub about: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// What it is for.
+    pub family: Family,
+    /// Who may host, for the shipped variant. The literal one has fixed hosts.
+    pub memberships: &'static [Membership],
+    /// What the shipped variant promises beyond exclusion.
+    pub promises: Promises,
+    /// Which kinds of messages answer which, once each.
+    pub answers: Answers,
+    /// The rules of the shipped variant that can be broken on purpose.
+    pub mutants: &'static [MutantCard],
 }
 
-impl ProtocolName {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Sigma, Self::Strawman];
+/// Kinds of messages, each with those that it answers.
+pub type Answers = &'static [(&'static str, &'static [&'static str])];
 
+/// What a protocol is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Locks.
+    Lock,
+    /// Who is a member.
+    Members,
+    /// It lies over others, or under them, and is for what they are for.
+    Layer,
+}
+
+impl Family {
     /// The name as commands spell it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Sigma => "sigma",
-            Self::Strawman => "strawman",
+            Self::Lock => "lock",
+            Self::Members => "members",
+            Self::Layer => "layer",
         }
     }
+}
+
+/// What a lock protocol promises beyond exclusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promises {
+    /// Who asked first is let in first, and no lock is empty while somebody waits.
+    pub queue: bool,
+    /// Each holder has a higher token than all before.
+    pub tokens: bool,
+    /// Readers and permits may be inside together.
+    pub modes: bool,
+}
+
+impl Promises {
+    /// Exclusion, and nothing else.
+    pub const EXCLUSION: Self = Self { queue: false, tokens: false, modes: false };
+    /// All there is.
+    pub const ALL: Self = Self { queue: true, tokens: true, modes: true };
+}
+
+/// What a peer's share of a protocol is made from.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// As published, or to survive: for protocols of which one type is both.
+    pub variant: Variant,
+    /// Replicas of a name, and votes that hold it; where peers agree on who is in, that follows from the view.
+    pub quorum: Quorum,
+    /// Who hosts what.
+    pub hosting: Box<dyn Hosting>,
+    /// The longest lease.
+    pub lease_max: Span,
+    /// How long a vote from a queue waits to be claimed.
+    pub claim_window: Span,
+    /// The worst round trip to expect.
+    pub round_trip_worst: Span,
+    /// The longest a message can be under way, copies included.
+    pub flight_max: Span,
+    /// How long a loser waits who has no place in a queue.
+    pub back_off: (Span, Span),
+    /// Whether hosts keep their votes on disk.
+    pub durable: bool,
+    /// How many tokens come with each grant.
+    pub tokens_per_grant: u64,
+    /// Whether this peer uses the swarm without hosting anything.
+    pub client_only: bool,
+    /// Whether this host lies, if the protocol knows how.
+    pub compromised: bool,
+    /// Whether a literal protocol is its pseudo code alone.
+    pub bare: bool,
+    /// The rule that is broken on purpose.
+    pub mutant: Option<&'static str>,
+}
+
+/// A lock protocol that the catalogue lists.
+pub trait Listed:
+    Driven + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static
+{
+    /// A peer's share of it, before it starts.
+    fn plan(me: PeerId, plan: &Plan) -> Self;
+}
+
+/// A listed protocol that survives: it can be run over views, looked into and driven live.
+pub trait Shipped: Listed + OverViews + Inspect + Wired + Send + Sync {}
+impl<P: Listed + OverViews + Inspect + Wired + Send + Sync> Shipped for P {}
+
+/// A protocol whose messages and records have a form outside the process.
+#[cfg(feature = "serde")]
+pub trait Wired:
+    Protocol<
+        Message: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+        Timer: Send + Sync,
+        DurableKey: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+        Durable: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+        Note: Send + Sync,
+    >
+{
+}
+#[cfg(feature = "serde")]
+impl<P> Wired for P
+where
+    P: Protocol,
+    P::Message: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+    P::Timer: Send + Sync,
+    P::DurableKey: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+    P::Durable: serde::Serialize + serde::de::DeserializeOwned + Send + Sync,
+    P::Note: Send + Sync,
+{
+}
+/// A protocol whose messages and records have a form outside the process: here nobody asks for it.
+#[cfg(not(feature = "serde"))]
+pub trait Wired {}
+#[cfg(not(feature = "serde"))]
+impl<P> Wired for P {}
+
+/// Something to be done with a listed protocol, whichever it is.
+pub trait Visitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<P: Listed>(self) -> Self::Out;
+}
+
+/// Something to be done with a protocol that survives, whichever it is.
+pub trait ShippedVisitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<P: Shipped>(self) -> Self::Out;
+}
+
+macro_rules! catalogue {
+    ($($name:ident = $folder:ident: literal $literal:ident, shipped $shipped:ident;)*) => {
+        /// The lock protocols there are.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ProtocolName {
+            $(#[doc = concat!("See [`crate::", stringify!($folder), "`].")] $name,)*
+        }
+
+        impl ProtocolName {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// What there is to know of it.
+            #[must_use]
+            pub const fn card(self) -> &'static Card {
+                match self { $(Self::$name => &$folder::CARD,)* }
+            }
+
+            /// Has a visitor see one of its variants.
+            pub fn visit<V: Visitor>(self, variant: Variant, visitor: V) -> V::Out {
+                match (self, variant) {
+                    $((Self::$name, Variant::Literal) => visitor.visit::<$folder::$literal>(),
+                    (Self::$name, Variant::Shipped) => visitor.visit::<$folder::$shipped>(),)*
+                }
+            }
+
+            /// Has a visitor see the variant that survives.
+            pub fn visit_shipped<V: ShippedVisitor>(self, visitor: V) -> V::Out {
+                match self { $(Self::$name => visitor.visit::<$folder::$shipped>(),)* }
+            }
+        }
+    };
+}
+
+// The lines.
+catalogue! {
+    Sigma = sigma: literal Literal, shipped Sigma;
+    Strawman = strawman: literal Strawman, shipped Strawman;
+}
+
+/// The layers there are.
+pub const LAYERS: &[&Card] = &[&agent::CARD, &views::CARD, &agreed::CARD];
+
+impl ProtocolName {
+    /// The name as commands spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.card().name
+    }
+}
+
+/// All names, for a sentence.
+fn names() -> alloc::string::String {
+    let names: alloc::vec::Vec<&str> = ProtocolName::ALL.iter().map(|name| name.as_str()).collect();
+    names.join(", ")
 }
 
 /// How faithful a protocol is to its source.
@@ -81,7 +281,7 @@ impl Membership {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownName {
     /// Not a protocol.
-    #[error("there is no such protocol; there are: sigma, strawman")]
+    #[error("there is no such protocol; there are: {}", names())]
     Protocol,
     /// Not a variant.
     #[error("there is no such variant; there are: literal, shipped")]
@@ -94,7 +294,7 @@ pub enum UnknownName {
 impl FromStr for ProtocolName {
     type Err = UnknownName;
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        Self::ALL.into_iter().find(|p| p.as_str() == text).ok_or(UnknownName::Protocol)
+        Self::ALL.iter().copied().find(|p| p.as_str() == text).ok_or(UnknownName::Protocol)
     }
 }
 impl FromStr for Variant {
@@ -129,6 +329,7 @@ impl fmt::Display for Variant {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use alloc::vec::Vec;
 
     #[test]
     fn the_error_lists_every_name_there_is() {
@@ -138,5 +339,20 @@ mod tests {
         assert!(Variant::ALL.iter().all(|v| sentence.contains(v.as_str())));
         let sentence = UnknownName::Membership.to_string();
         assert!(Membership::ALL.iter().all(|m| sentence.contains(m.as_str())));
+    }
+
+    #[test]
+    fn no_two_mutants_nor_two_cards_have_one_name() {
+        let cards =
+            || ProtocolName::ALL.iter().map(|name| name.card()).chain(LAYERS.iter().copied());
+        let mut mutants: Vec<&str> =
+            cards().flat_map(|card| card.mutants).map(|m| m.name).collect();
+        let mut names: Vec<&str> = cards().map(|card| card.name).collect();
+        for list in [&mut mutants, &mut names] {
+            let all = list.len();
+            list.sort_unstable();
+            list.dedup();
+            assert_eq!(list.len(), all);
+        }
     }
 }

@@ -116,6 +116,7 @@ impl RunConfig {
             one_way_worst: self.network.latency.worst(),
             faulty,
             queues,
+            answers: &[],
             entries_per_grant: None,
             several: work.together > 1,
             patience_after_heal: self.patience_after_heal,

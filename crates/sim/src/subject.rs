@@ -2,19 +2,19 @@
 
 use std::str::FromStr;
 
-use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
+use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
-use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{
+    Listed, Membership, Plan, ProtocolName, Shipped, ShippedVisitor, Variant, Visitor,
+};
 use sigmalock_protocols::parts::hosting::{self, ByView};
-use sigmalock_protocols::parts::{Driven, Hosting, Quorum};
-use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
-use sigmalock_protocols::strawman::{self, Strawman};
+use sigmalock_protocols::parts::{Hosting, Quorum};
 
-use crate::mutant::Mutant;
+use crate::mutant::{self, Mutant};
 use crate::network::Network;
 use crate::oracles::{self, Oracle, Setting};
-use crate::overlay::{self, Open};
+use crate::overlay;
 use crate::run::{Outcome, RunConfig, run_watched};
 use crate::watch::{Blind, Watch};
 
@@ -25,7 +25,7 @@ pub struct Subject {
     pub protocol: ProtocolName,
     /// To the letter, or fit to survive.
     pub variant: Variant,
-    /// Which rule is broken on purpose; only the shipped Sigma has mutants.
+    /// Which rule is broken on purpose.
     pub mutant: Option<Mutant>,
     /// If every peer has an agent: how many of its users are let in under one grant.
     pub entries_per_grant: Option<u64>,
@@ -103,20 +103,20 @@ impl Tuning {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
     /// No such mutant.
-    #[error("there is no mutant `{0}`; there are: {all}", all = mutant_names())]
-    UnknownMutant(String),
-    /// Only one protocol has mutants.
-    #[error("only the shipped sigma has mutants, not {variant} {protocol}")]
-    NoMutants {
+    #[error("there is no mutant `{name}` of {protocol}; there are: {all}", all = mutant_names(*.protocol))]
+    UnknownMutant {
+        /// What was asked for.
+        name: String,
         /// The protocol.
         protocol: ProtocolName,
-        /// The variant.
-        variant: Variant,
     },
+    /// What is as published is as broken as it is.
+    #[error("only what is shipped has rules to break, not the literal {0}")]
+    NoMutants(ProtocolName),
 }
 
-fn mutant_names() -> String {
-    Mutant::all().map(Mutant::as_str).collect::<Vec<_>>().join(", ")
+fn mutant_names(protocol: ProtocolName) -> String {
+    mutant::of(protocol).map(|mutant| mutant.name).collect::<Vec<_>>().join(", ")
 }
 
 impl Subject {
@@ -130,20 +130,21 @@ impl Subject {
     /// The same, broken on purpose.
     pub fn with_mutant(self, name: &str) -> Result<Self, SubjectError> {
         let Self { protocol, variant, .. } = self;
-        if (protocol, variant) != (ProtocolName::Sigma, Variant::Shipped) {
-            return Err(SubjectError::NoMutants { protocol, variant });
+        if variant != Variant::Shipped {
+            return Err(SubjectError::NoMutants(protocol));
         }
-        let mutant =
-            Mutant::from_str(name).map_err(|_| SubjectError::UnknownMutant(name.to_owned()))?;
-        Ok(Self { mutant: Some(mutant), ..self })
+        let mutant = mutant::of(protocol).find(|mutant| mutant.name == name);
+        let unknown = || SubjectError::UnknownMutant { name: name.to_owned(), protocol };
+        Ok(Self { mutant: Some(mutant.ok_or_else(unknown)?), ..self })
     }
 
     /// Everything that must be true of its runs.
     #[must_use]
     pub fn oracles(&self, config: &RunConfig) -> Vec<Box<dyn Oracle>> {
-        let queues = (self.protocol, self.variant) == (ProtocolName::Sigma, Variant::Shipped);
-        let entries_per_grant = self.entries_per_grant;
-        oracles::all(Setting { entries_per_grant, ..config.setting(queues) })
+        let card = self.protocol.card();
+        let queues = self.variant == Variant::Shipped && card.promises.queue;
+        let (entries_per_grant, answers) = (self.entries_per_grant, card.answers);
+        oracles::all(Setting { entries_per_grant, answers, ..config.setting(queues) })
     }
 
     /// Runs it.
@@ -156,95 +157,56 @@ impl Subject {
         &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
     ) -> Outcome {
         let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
-        let fixed = || -> Box<dyn Hosting> { Box::new(config.roster().hosting()) };
-        match (self.protocol, self.variant) {
-            (ProtocolName::Sigma, Variant::Shipped) => {
-                if self.tuning.membership == Membership::Agreed {
-                    return self.run_agreed(config, oracles, watch);
-                }
-                let make = |me| {
-                    let hosting = match (self.tuning.membership, &config.open) {
-                        (Membership::Open, Some(open)) => self.open(config, open, me),
-                        _ => fixed(),
-                    };
-                    Sigma::new(me, self.sigma(config, me), hosting)
-                };
-                self.run_as(config, make, oracles, watch)
-            }
-            (ProtocolName::Sigma, Variant::Literal) => {
-                let literal = self.literal();
-                let make = |me| Literal::new(me, literal.clone(), fixed());
-                self.run_as(config, make, oracles, watch)
-            }
-            (ProtocolName::Strawman, _) => {
-                let strawman = self.strawman();
-                let make = |me| Strawman::new(me, strawman.clone(), fixed());
-                self.run_as(config, make, oracles, watch)
-            }
+        let run = Run { subject: self, config, oracles, watch };
+        if self.tuning.membership == Membership::Agreed {
+            self.protocol.visit_shipped(run)
+        } else {
+            self.protocol.visit(self.variant, run)
         }
     }
 
-    /// With agents before it, if there are any.
-    fn run_as<P>(
-        &self, config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
-        watch: &mut impl Watch,
-    ) -> Outcome
-    where
-        P: Driven + Protocol<Request = LockRequest, Reply = LockReply>,
-    {
-        match self.agent() {
-            Some(agent) => {
-                let make = |me| Agent::new(make(me), agent.clone());
-                run_watched(config, make, oracles, watch)
-            }
-            None => run_watched(config, make, oracles, watch),
-        }
-    }
-
-    /// Among peers that agree on who is in.
-    fn run_agreed(
-        &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
-    ) -> Outcome {
-        let hosts = config.roster().hosts as u64;
-        let agreed = |me| self.agreed(me, hosts);
-        let sigma = |me| Sigma::new(me, self.sigma(config, me), Box::new(ByView::default()));
-        match self.agent() {
-            Some(agent) => {
-                let make = |me| Agreed::new(me, agreed(me), Agent::new(sigma(me), agent.clone()));
-                run_watched(config, make, oracles, watch)
-            }
-            None => {
-                run_watched(config, |me| Agreed::new(me, agreed(me), sigma(me)), oracles, watch)
-            }
-        }
-    }
-
-    fn agent(&self) -> Option<agent::Config> {
-        let mutant = self.mutant.and_then(Mutant::of_agent);
-        let config = |entries| agent::Config { mutant, ..agent::Config::new(entries) };
-        self.entries_per_grant.map(config)
-    }
-
-    fn open(&self, config: &RunConfig, open: &Open, me: PeerId) -> Box<dyn Hosting> {
-        let placement = overlay::placement(open, config.seed, config.roster(), me);
-        Box::new(hosting::Open::new(placement, self.quorum.n() as u16))
-    }
-
-    fn sigma(&self, config: &RunConfig, me: PeerId) -> sigma::Config {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, durable, .. } =
+    /// What one peer's share is made from.
+    fn plan(&self, config: &RunConfig, me: PeerId) -> Plan {
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, back_off, .. } =
             self.tuning;
-        sigma::Config {
-            client_only: me.0 >= config.roster().hosts as u64,
-            compromised: config.compromised.contains(&me),
+        Plan {
+            variant: self.variant,
+            quorum: self.quorum,
+            hosting: self.hosting(config, me),
             lease_max,
             claim_window,
             round_trip_worst,
             flight_max,
-            durable,
+            back_off,
+            durable: self.tuning.durable,
             tokens_per_grant: self.entries_per_grant.unwrap_or(1),
-            mutant: self.mutant.and_then(Mutant::of_sigma),
-            ..sigma::Config::new(self.quorum)
+            client_only: me.0 >= config.roster().hosts as u64,
+            compromised: config.compromised.contains(&me),
+            bare: !self.tuning.whole_paper,
+            mutant: self.mutant.map(|mutant| mutant.name),
         }
+    }
+
+    fn hosting(&self, config: &RunConfig, me: PeerId) -> Box<dyn Hosting> {
+        match (self.tuning.membership, &config.open) {
+            (Membership::Agreed, _) => Box::new(ByView::default()),
+            (Membership::Open, Some(open)) => {
+                let placement = overlay::placement(open, config.seed, config.roster(), me);
+                Box::new(hosting::Open::new(placement, self.quorum.n() as u16))
+            }
+            _ => Box::new(config.roster().hosting()),
+        }
+    }
+
+    /// Which of its rules a layer, or a protocol, breaks.
+    fn breaks<M: FromStr>(&self) -> Option<M> {
+        self.mutant.and_then(|mutant| mutant.name.parse().ok())
+    }
+
+    fn agent(&self) -> Option<agent::Config> {
+        let mutant = self.breaks();
+        let config = |entries| agent::Config { mutant, ..agent::Config::new(entries) };
+        self.entries_per_grant.map(config)
     }
 
     /// The first host founds the swarm, or several do together; the others join it; who is no host uses it.
@@ -259,28 +221,52 @@ impl Subject {
         config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
         config.views.round_trip_worst = self.tuning.round_trip_worst;
-        config.views.mutant = self.mutant.and_then(Mutant::of_views);
-        config.mutant = self.mutant.and_then(Mutant::of_agreed);
+        config.views.mutant = self.breaks();
+        config.mutant = self.breaks();
         config
     }
+}
 
-    fn literal(&self) -> LiteralConfig {
-        if self.tuning.whole_paper {
-            LiteralConfig::whole(self.quorum)
-        } else {
-            LiteralConfig::new(self.quorum)
+/// A run of whichever protocol it is.
+struct Run<'a, W> {
+    subject: &'a Subject,
+    config: &'a RunConfig,
+    oracles: &'a mut [Box<dyn Oracle>],
+    watch: &'a mut W,
+}
+
+/// On its own, or with agents before it.
+impl<W: Watch> Visitor for Run<'_, W> {
+    type Out = Outcome;
+
+    fn visit<P: Listed>(self) -> Outcome {
+        let Self { subject, config, oracles, watch } = self;
+        let make = |me| P::plan(me, &subject.plan(config, me));
+        match subject.agent() {
+            Some(agent) => {
+                let make = |me| Agent::new(make(me), agent.clone());
+                run_watched(config, make, oracles, watch)
+            }
+            None => run_watched(config, make, oracles, watch),
         }
     }
+}
 
-    fn strawman(&self) -> strawman::Config {
-        let Tuning { lease_max, round_trip_worst, flight_max, back_off, durable, .. } = self.tuning;
-        strawman::Config {
-            lease_max,
-            round_trip_worst,
-            flight_max,
-            back_off,
-            durable,
-            ..strawman::Config::new(self.quorum, self.variant)
+/// The same among peers that agree on who is in.
+impl<W: Watch> ShippedVisitor for Run<'_, W> {
+    type Out = Outcome;
+
+    fn visit<P: Shipped>(self) -> Outcome {
+        let Self { subject, config, oracles, watch } = self;
+        let hosts = config.roster().hosts as u64;
+        let agreed = |me| subject.agreed(me, hosts);
+        let make = |me| P::plan(me, &subject.plan(config, me));
+        match subject.agent() {
+            Some(agent) => {
+                let make = |me| Agreed::new(me, agreed(me), Agent::new(make(me), agent.clone()));
+                run_watched(config, make, oracles, watch)
+            }
+            None => run_watched(config, |me| Agreed::new(me, agreed(me), make(me)), oracles, watch),
         }
     }
 }
@@ -290,17 +276,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_shipped_sigma_has_mutants_and_unknown_ones_are_listed() {
+    fn a_protocol_has_its_own_mutants_and_those_of_the_layers_and_unknown_ones_are_listed() {
         let quorum = Quorum::new(3, 2).unwrap();
         let subject = |protocol, variant| Subject::new(protocol, variant, quorum);
         let shipped = subject(ProtocolName::Sigma, Variant::Shipped);
-        for mutant in Mutant::all() {
-            let broken = shipped.with_mutant(mutant.as_str()).unwrap();
-            assert_eq!(broken.mutant, Some(mutant));
+        for mutant in mutant::all() {
+            assert_eq!(shipped.with_mutant(mutant.name).unwrap().mutant, Some(mutant));
         }
         let sentence = shipped.with_mutant("nonsense").unwrap_err().to_string();
-        assert!(Mutant::all().all(|mutant| sentence.contains(mutant.as_str())));
-        assert!(subject(ProtocolName::Sigma, Variant::Literal).with_mutant("x").is_err());
-        assert!(subject(ProtocolName::Strawman, Variant::Shipped).with_mutant("x").is_err());
+        assert!(mutant::all().all(|mutant| sentence.contains(mutant.name)));
+        assert!(
+            subject(ProtocolName::Sigma, Variant::Literal).with_mutant("grants-twice").is_err()
+        );
+        let strawman = subject(ProtocolName::Strawman, Variant::Shipped);
+        assert!(strawman.with_mutant("grants-twice").is_err());
+        assert!(strawman.with_mutant("reuses-tokens").is_ok(), "a layer's");
     }
 }

@@ -8,7 +8,6 @@ use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::sigma;
 use sigmalock_sim::faults::{Cut, Fault, FaultPlan};
 use sigmalock_sim::history::{TrueTime, What};
-use sigmalock_sim::mutant::Mutant;
 use sigmalock_sim::overlay::Open;
 use sigmalock_sim::run::{Outcome, RunConfig};
 use sigmalock_sim::subject::{Subject, Tuning};
@@ -97,7 +96,7 @@ fn longest_pause(outcome: &Outcome, from: TrueTime) -> Span {
 /// Perhaps with a rule of Sigma's left out.
 fn run_without(world: &RunConfig, rule: Option<sigma::Mutant>) -> Outcome {
     let mut subject = subject(world, Membership::Agreed, Quorum::ONE, secs(60));
-    subject.mutant = rule.map(Mutant::Sigma);
+    subject.mutant = rule.map(sigma::Mutant::card);
     subject.run(world, &mut subject.oracles(world))
 }
 

@@ -1,6 +1,8 @@
 //! The tables in `docs/` name everything there is. (That of mutants is looked at by the tests of `cli`.)
 
-use sigmalock_sim::mutant::Mutant;
+use std::path::Path;
+
+use sigmalock_protocols::catalogue::{LAYERS, ProtocolName};
 use sigmalock_sim::oracles;
 
 const AGREED: &str = include_str!("../../../docs/protocols/agreed.md");
@@ -50,10 +52,18 @@ fn every_oracle_has_a_row() {
 #[test]
 fn every_rule_whose_absence_torture_does_not_find_is_named() {
     use sigmalock_protocols::{agreed, sigma};
-    let hunted: Vec<Mutant> = Mutant::all().collect();
-    let sigma = sigma::Mutant::ALL.iter().copied().map(Mutant::Sigma);
-    let agreed = agreed::Mutant::ALL.iter().copied().map(Mutant::Agreed);
-    for mutant in sigma.chain(agreed).filter(|mutant| !hunted.contains(mutant)) {
+    let cards = sigma::Mutant::CARDS.iter().chain(agreed::Mutant::CARDS);
+    for mutant in cards.filter(|mutant| mutant.told) {
         assert!(AGREED.contains(&format!("`{mutant}`")), "{mutant} is not in agreed.md");
+    }
+}
+
+#[test]
+fn every_protocol_and_every_layer_has_a_page() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocols");
+    let cards = ProtocolName::ALL.iter().map(|name| name.card()).chain(LAYERS.iter().copied());
+    for card in cards {
+        let page = pages.join(card.name).with_extension("md");
+        assert!(page.is_file(), "{} has no page", card.name);
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::sigma;
-use sigmalock_sim::lab::mutants::{hunt, oracle_for};
+use sigmalock_sim::lab::mutants::hunt;
 use sigmalock_sim::lab::torture::Victim;
-use sigmalock_sim::mutant::Mutant;
+use sigmalock_sim::mutant;
 use sigmalock_sim::oracles;
 
 /// `cargo xtask test` visits as many with fixed hosts; with agreed membership fewer, but in four kinds of company.
@@ -15,9 +15,9 @@ const ORDINARY: u64 = 5_000;
 
 #[test]
 fn every_mutant_is_caught_by_its_oracle_in_the_ordinary_ranges() {
-    let escaped: Vec<&str> = Mutant::all()
-        .filter(|mutant| hunt(*mutant, None, 0..ORDINARY, 2).is_none())
-        .map(Mutant::as_str)
+    let escaped: Vec<&str> = mutant::all()
+        .filter(|mutant| hunt(mutant, None, 0..ORDINARY, 2).is_none())
+        .map(|mutant| mutant.name)
         .collect();
     assert!(escaped.is_empty(), "not caught: {escaped:?}");
 }
@@ -26,7 +26,7 @@ fn every_mutant_is_caught_by_its_oracle_in_the_ordinary_ranges() {
 #[test]
 fn who_gives_up_no_margin_is_caught_where_clocks_are_as_wrong_as_they_may_be() {
     for broken in [sigma::Mutant::IgnoresClockRates, sigma::Mutant::RenewsWithoutMargin] {
-        let caught = hunt(Mutant::Sigma(broken), None, 0..ORDINARY, 2).expect("it is caught");
+        let caught = hunt(broken.card(), None, 0..ORDINARY, 2).expect("it is caught");
         let victim = Victim {
             protocol: ProtocolName::Sigma,
             variant: Variant::Shipped,
@@ -43,7 +43,7 @@ fn who_gives_up_no_margin_is_caught_where_clocks_are_as_wrong_as_they_may_be() {
 
 #[test]
 fn every_oracle_has_a_mutant() {
-    let proven: BTreeSet<&str> = Mutant::all().map(oracle_for).collect();
+    let proven: BTreeSet<&str> = mutant::all().map(|mutant| mutant.oracle).collect();
     let all: BTreeSet<&str> = oracles::NAMES.into_iter().collect();
     assert_eq!(proven, all);
 }

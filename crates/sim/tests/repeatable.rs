@@ -1,6 +1,7 @@
 //! The same seed is the same run, whatever the number of threads.
 
 use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_protocols::sigma;
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::sweep::{Load, PointConfig};
 use sigmalock_sim::lab::torture::{Victim, torture, torture_seed};
@@ -21,7 +22,7 @@ fn victim(protocol: ProtocolName) -> Victim {
 
 #[test]
 fn a_seed_run_twice_is_the_same_run() {
-    for protocol in ProtocolName::ALL {
+    for &protocol in ProtocolName::ALL {
         for seed in 0..60 {
             let (subject, mut config) = victim(protocol).case(seed);
             config.keep_history = true;
@@ -69,7 +70,7 @@ fn open_worlds_are_repeatable_move_replicas_and_hold() {
 
 #[test]
 fn stopping_at_the_first_failure_finds_the_same_seed_on_any_number_of_threads() {
-    let mutant = "shows-grant-counter".parse().ok();
+    let mutant = Some(sigma::Mutant::ShowsGrantCounter.card());
     let victim = Victim { mutant, ..victim(ProtocolName::Sigma) };
     let report = |jobs| torture(&victim, 0..1_000, jobs, &|_| {}, true);
     let (one, four) = (report(1), report(4));

@@ -108,7 +108,7 @@ impl Compare {
 
     /// Every protocol in both variants where all are wanted, each once, in the order in which they are named.
     fn contenders(&self) -> Vec<Contender> {
-        let every = ProtocolName::ALL.into_iter().flat_map(|protocol| {
+        let every = ProtocolName::ALL.iter().flat_map(|&protocol| {
             Variant::ALL.into_iter().rev().map(move |variant| Contender { protocol, variant })
         });
         let every: Vec<Contender> = every.collect();

@@ -4,6 +4,7 @@ mod compare;
 mod figures;
 mod mutants;
 mod plan;
+mod protocols;
 mod sweep;
 mod torture;
 mod trace;
@@ -21,27 +22,18 @@ pub(crate) fn after_help() -> String {
     let list = |names: Vec<(&str, &str)>| -> String {
         names.into_iter().map(|(name, what)| format!("  {name:<10}{what}\n")).collect()
     };
-    let protocols = list(ProtocolName::ALL.map(|name| (name.as_str(), what_for(name))).to_vec());
+    let cards = ProtocolName::ALL.iter().map(|name| name.card());
+    let protocols = list(cards.map(|card| (card.name, card.about)).collect());
     let variants = list(Variant::ALL.map(|name| (name.as_str(), how_true(name))).to_vec());
     format!(
         "Protocols:\n{protocols}\nVariants:\n{variants}\n\
          Begin with:\n  \
          sigmalock lab trace scenarios/01-uncontended.txt   a run, message by message\n  \
          sigmalock lab compare --duration 1m                both, side by side\n  \
+         sigmalock lab protocols                            what there is to know of each\n  \
          sigmalock lab mutants --list                       rules that can be left out\n\n\
          {LAB_EXIT_CODES}"
     )
-}
-
-const fn what_for(protocol: ProtocolName) -> &'static str {
-    match protocol {
-        ProtocolName::Sigma => {
-            "queues at each replica, losers yield (Lin et al. 2004): what live peers run"
-        }
-        ProtocolName::Strawman => {
-            "ask all, back off at random: what one would try first, to compare with"
-        }
-    }
 }
 
 const fn how_true(variant: Variant) -> &'static str {
@@ -59,6 +51,7 @@ pub(crate) enum Lab {
     Mutants(mutants::Mutants),
     Compare(compare::Compare),
     Plan(plan::Plan),
+    Protocols(protocols::Protocols),
     Trace(trace::TraceCommand),
     Zones(zones::Zones),
 }
@@ -72,6 +65,7 @@ impl Lab {
             Self::Mutants(mutants) => mutants.run(),
             Self::Compare(compare) => compare.run(),
             Self::Plan(plan) => plan.run(),
+            Self::Protocols(protocols) => protocols.run(),
             Self::Trace(trace) => trace.run(),
             Self::Zones(zones) => zones.run(),
         }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
-use sigmalock_sim::lab::mutants::{hunt, oracle_for};
-use sigmalock_sim::mutant::Mutant;
+use sigmalock_sim::lab::mutants::hunt;
+use sigmalock_sim::mutant;
 
 use crate::args::SeedRuns;
 use crate::outcome::{Verdict, after_lab_help};
@@ -48,19 +48,19 @@ impl Mutants {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut out = io::stdout().lock();
         if self.list {
-            Mutant::all().try_for_each(|mutant| writeln!(out, "{mutant}"))?;
+            mutant::all().try_for_each(|mutant| writeln!(out, "{mutant}"))?;
             return Ok(Verdict::Holds);
         }
         let SeedRuns { replicas, seeds, jobs } = &self.runs;
         let quorum = replicas.quorum()?;
-        let progress = Progress::new(Mutant::all().count() as u64, "mutants");
+        let progress = Progress::new(mutant::all().count() as u64, "mutants");
         let mut hunts = Vec::new();
-        for mutant in Mutant::all() {
-            progress.say(mutant.as_str());
+        for mutant in mutant::all() {
+            progress.say(mutant.name);
             let failure = hunt(mutant, quorum, seeds.clone(), jobs.count());
             hunts.push(Hunt {
-                mutant: mutant.as_str(),
-                oracle: oracle_for(mutant),
+                mutant: mutant.name,
+                oracle: mutant.oracle,
                 caught: failure.is_some(),
                 seed: failure.as_ref().map(|failure| failure.seed),
                 replay: failure.map(|failure| failure.replay),

@@ -7,12 +7,11 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
 use sigmalock_core::Span;
-use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::catalogue::ProtocolName;
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 
-use super::victim::VictimFlags;
+use super::victim::{VictimFlags, can_be, has_modes};
 use crate::args::{Protocols, SeedRuns};
 use crate::outcome::{Verdict, after_lab_help, complain};
 use crate::progress::Progress;
@@ -54,11 +53,12 @@ impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut protocols = Protocols::list(&self.protocol);
         // Of all protocols, those that can.
-        if self.victim.membership != Membership::Fixed && protocols.contains(&ProtocolName::Sigma) {
-            protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
-        }
-        if self.victim.modes && protocols.contains(&ProtocolName::Sigma) {
-            protocols.retain(|protocol| *protocol == ProtocolName::Sigma);
+        let VictimFlags { variant, membership, modes, .. } = self.victim;
+        let can = |protocol: &ProtocolName| {
+            can_be(*protocol, variant, membership) && (!modes || has_modes(*protocol, variant))
+        };
+        if protocols.iter().any(can) {
+            protocols.retain(can);
         }
         let victim = |protocol| self.victim.victim(protocol, &self.runs.replicas);
         let victims: Vec<Victim> =
@@ -195,7 +195,7 @@ struct Objection<'a> {
 
 fn print_json(out: &mut dyn Write, victim: &Victim, report: &TortureReport) -> anyhow::Result<()> {
     let (protocol, variant) = (victim.protocol.as_str(), victim.variant.as_str());
-    let mutant = victim.mutant.map(|mutant| mutant.as_str());
+    let mutant = victim.mutant.map(|mutant| mutant.name);
     let (agents, modes) = (victim.has_agents(), victim.has_modes());
     for Failure { seed, replay, violations, .. } in &report.failures {
         let violations = violations.iter().map(|v| Objection {

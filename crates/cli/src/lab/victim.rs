@@ -14,7 +14,7 @@ pub(crate) struct VictimFlags {
     #[arg(long, value_name = "V", default_value = "shipped", value_parser = args::variant)]
     pub(crate) variant: Variant,
     /// Who hosts: the same for ever (fixed); whoever is closest by hash, as peers come and go (open); those who are in by
-    /// vote (agreed). The last two for sigma only
+    /// vote (agreed). `lab protocols` says which protocol knows which
     #[arg(long, value_name = "KIND", default_value = "fixed", value_parser = membership)]
     pub(crate) membership: Membership,
     /// Break one rule on purpose; `lab mutants --list` says which there are
@@ -23,7 +23,7 @@ pub(crate) struct VictimFlags {
     /// Give every peer an agent and several users, for whom it is one contender in the swarm
     #[arg(long)]
     agents: bool,
-    /// Let some users only read, and some want permits, so that they may be inside together (sigma only)
+    /// Let some users only read, and some want permits, so that they may be inside together
     #[arg(long)]
     pub(crate) modes: bool,
 }
@@ -35,19 +35,17 @@ impl VictimFlags {
         let quorum = replicas.quorum()?;
         let (variant, membership) = (self.variant, self.membership);
         let (mutant, agents, modes) = (None, self.agents, self.modes);
-        let shipped_sigma = protocol == ProtocolName::Sigma && variant == Variant::Shipped;
-        if membership != Membership::Fixed && !shipped_sigma {
-            let kind = membership.as_str();
-            let why = format!("--membership {kind}: only the shipped sigma lets hosting move");
+        if !can_be(protocol, variant, membership) {
+            let why = format!("--membership {membership}: not with the {variant} {protocol}");
             return Err(BadParameters(why));
         }
         if membership == Membership::Agreed && quorum.is_some() {
             let why = "--n: with --membership agreed the votes follow from the view";
             return Err(BadParameters(why.to_owned()));
         }
-        if modes && !shipped_sigma {
-            let why = "--modes: only the shipped sigma has readers";
-            return Err(BadParameters(why.to_owned()));
+        if modes && !has_modes(protocol, variant) {
+            let why = format!("--modes: the {variant} {protocol} has no readers");
+            return Err(BadParameters(why));
         }
         let mut victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
         if let Some(name) = &self.mutant {
@@ -60,11 +58,17 @@ impl VictimFlags {
     }
 }
 
+/// Whether a protocol knows that kind of membership.
+pub(crate) fn can_be(protocol: ProtocolName, variant: Variant, membership: Membership) -> bool {
+    membership == Membership::Fixed
+        || variant == Variant::Shipped && protocol.card().memberships.contains(&membership)
+}
+
+/// Whether some of its users may be inside together.
+pub(crate) fn has_modes(protocol: ProtocolName, variant: Variant) -> bool {
+    variant == Variant::Shipped && protocol.card().promises.modes
+}
+
 fn membership(text: &str) -> Result<Membership, String> {
-    match text {
-        "fixed" => Ok(Membership::Fixed),
-        "open" => Ok(Membership::Open),
-        "agreed" => Ok(Membership::Agreed),
-        _ => Err("it is `fixed`, `open` or `agreed`".to_owned()),
-    }
+    text.parse().map_err(|_| "it is `fixed`, `open` or `agreed`".to_owned())
 }

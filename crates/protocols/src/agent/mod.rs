@@ -57,11 +57,24 @@ use sigmalock_core::{
 };
 
 use crate::agreed::OverViews;
+use crate::catalogue::{Card, Family, Membership, Promises};
 use crate::parts::hosting::Terms;
 use crate::parts::{Driven, Placement};
 use local::Local;
 pub use mutant::Mutant;
 use permits::Permit;
+
+/// What there is to know of it.
+pub const CARD: Card = Card {
+    name: "agent",
+    about: "one peer's users are one contender in the swarm",
+    source: "our own",
+    family: Family::Layer,
+    memberships: &Membership::ALL,
+    promises: Promises::EXCLUSION,
+    answers: &[],
+    mutants: Mutant::CARDS,
+};
 
 /// The numbers the agent goes by.
 #[derive(Debug, Clone)]

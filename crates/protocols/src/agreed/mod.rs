@@ -70,10 +70,23 @@ pub use self::mutant::Mutant;
 pub use self::over::OverViews;
 pub use self::request::{Reply, Request};
 use self::whereabouts::Whereabouts;
+use crate::catalogue::{Card, Family, Membership, Promises};
 use crate::parts::Driven;
 use crate::parts::hosting::Terms;
 use crate::parts::quorum::VOTERS_MAX;
 use crate::views::{self, Change, Standing, Views};
+
+/// What there is to know of it.
+pub const CARD: Card = Card {
+    name: "agreed",
+    about: "a protocol run by the members of a view",
+    source: "our own",
+    family: Family::Layer,
+    memberships: &[Membership::Agreed],
+    promises: Promises::EXCLUSION,
+    answers: &[],
+    mutants: Mutant::CARDS,
+};
 
 /// One peer's share of both.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ pub use alarm::Alarm;
 pub use driven::Driven;
 pub use hlc::{Hlc, HybridClock};
 pub use hosting::Hosting;
-pub use mutants::UnknownMutant;
+pub use mutants::{MutantCard, UnknownMutant};
 pub use placement::{HandedOver, Placement};
 pub use quorum::{Quorum, QuorumError};
 pub use tombstones::Tombstones;

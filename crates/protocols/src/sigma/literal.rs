@@ -31,6 +31,7 @@ use sigmalock_core::{
 
 pub use self::message::{LiteralBody, LiteralMessage};
 use self::replica::Replica;
+use crate::catalogue::{Listed, Plan};
 use crate::parts::{Driven, Hosting, Quorum};
 
 /// How much of the paper, and what it does not say.
@@ -126,6 +127,17 @@ impl fmt::Display for LiteralNote {
 type Cx<'a> = Context<'a, Literal>;
 
 impl Driven for Literal {}
+
+impl Listed for Literal {
+    fn plan(me: PeerId, plan: &Plan) -> Self {
+        let config = if plan.bare {
+            LiteralConfig::new(plan.quorum)
+        } else {
+            LiteralConfig::whole(plan.quorum)
+        };
+        Self::new(me, config, plan.hosting.clone())
+    }
+}
 
 impl Protocol for Literal {
     type Message = LiteralMessage;

@@ -116,11 +116,24 @@ use client::Client;
 use host::Host;
 
 use crate::agreed::OverViews;
+use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises};
 use crate::parts::hosting::{Hosting, Terms, World};
 use crate::parts::{Driven, Placement};
 
 /// What either side is given for one input.
 type Cx<'a, 'b> = &'a mut World<'b, Sigma>;
+
+/// What there is to know of it.
+pub const CARD: Card = Card {
+    name: "sigma",
+    about: "queues at each replica, losers yield",
+    source: "Lin, Lian, Chen, Zhang 2004",
+    family: Family::Lock,
+    memberships: &Membership::ALL,
+    promises: Promises::ALL,
+    answers: &[("RESPONSE", &["REQUEST", "YIELD", "SEAL"]), ("RENEWED", &["RENEW"])],
+    mutants: Mutant::CARDS,
+};
 
 /// One peer's share of Sigma: a client and a host at once.
 #[derive(Debug, Clone)]
@@ -241,6 +254,24 @@ impl Sigma {
     #[must_use]
     pub fn new(me: PeerId, config: Config, hosting: Box<dyn Hosting>) -> Self {
         Self { me, config, hosting, roles: None }
+    }
+}
+
+impl Listed for Sigma {
+    fn plan(me: PeerId, plan: &Plan) -> Self {
+        let config = Config {
+            lease_max: plan.lease_max,
+            claim_window: plan.claim_window,
+            round_trip_worst: plan.round_trip_worst,
+            flight_max: plan.flight_max,
+            tokens_per_grant: plan.tokens_per_grant,
+            client_only: plan.client_only,
+            compromised: plan.compromised,
+            durable: plan.durable,
+            mutant: plan.mutant.and_then(|name| name.parse().ok()),
+            ..Config::new(plan.quorum)
+        };
+        Self::new(me, config, plan.hosting.clone())
     }
 }
 

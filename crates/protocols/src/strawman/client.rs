@@ -12,6 +12,7 @@ use super::{
     Timer, Verdict,
 };
 use crate::catalogue::Variant;
+use crate::parts::Hosting;
 
 impl Strawman {
     pub(super) fn on_acquire(&mut self, cx: &mut Cx<'_>, id: CallId, wish: Acquire) {
@@ -28,7 +29,8 @@ impl Strawman {
             attempt: 0,
             renewed: true,
             phase: Phase::BackingOff,
-            ballots: alloc::vec![Ballot::UNASKED; self.config.quorum.n()],
+            ballots: Vec::new(),
+            since: LocalTime::MIN,
         };
         self.claims.insert(id, claim);
         self.bid(cx, id);
@@ -55,7 +57,7 @@ impl Strawman {
         let Some(claim) = self.claims.get_mut(&call) else { return };
         claim.attempt = claim.attempt.saturating_add(1);
         claim.phase = Phase::Asking;
-        claim.ballots.fill(Ballot::UNASKED);
+        claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
         self.ask_all(cx, call);
         cx.set_timer(Timer::Step(call), cx.now() + self.config.answer_wait());
     }
@@ -65,8 +67,8 @@ impl Strawman {
         let Some(claim) = self.claims.get_mut(&call) else { return };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
         let bid = Bid { request, attempt: claim.attempt };
-        for (index, ballot) in (0..).zip(&mut claim.ballots) {
-            let replica = ReplicaId { name: claim.name.clone(), index };
+        for ballot in &mut claim.ballots {
+            let replica = ReplicaId { name: claim.name.clone(), index: ballot.index };
             ballot.asked = self.hosting.host_of(&replica);
             if let Some(host) = ballot.asked {
                 let body = Body::Request { ttl: claim.ttl, sent: cx.now() };
@@ -114,10 +116,12 @@ impl Strawman {
             }
             return;
         };
-        let ballot = &mut claim.ballots[usize::from(replica.index)];
-        if replica.name != claim.name || ballot.asked != Some(from) {
+        let asked =
+            |ballot: &&mut Ballot| ballot.index == replica.index && ballot.asked == Some(from);
+        let ballot = claim.ballots.iter_mut().find(asked);
+        let Some(ballot) = ballot.filter(|_| replica.name == claim.name) else {
             return cx.note(Note::Impossible);
-        }
+        };
         match answer.verdict {
             Verdict::Vote(lease) => {
                 // Every answer is true for itself, so the one that promises most is the one to keep.
@@ -138,6 +142,7 @@ impl Strawman {
         match claim.phase {
             Phase::Asking if deadline > cx.now() + warning => {
                 claim.phase = Phase::Inside { deadline };
+                claim.since = cx.now();
                 cx.cancel_timer(Timer::Patience(call));
                 cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
                 cx.set_timer(Timer::Lapse(call), deadline - warning);
@@ -182,11 +187,32 @@ impl Strawman {
         };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
         let bid = Bid { request, attempt: claim.attempt };
-        for (index, ballot) in (0..).zip(&claim.ballots) {
+        for ballot in &claim.ballots {
             let may_vote = ballot.expiry > LocalTime::MIN || !ballot.rejected;
             if let Some(host) = ballot.asked.filter(|_| may_vote) {
-                let replica = ReplicaId { name: claim.name.clone(), index };
+                let replica = ReplicaId { name: claim.name.clone(), index: ballot.index };
                 cx.send(host, Message { replica, bid, body: Body::Release });
+            }
+        }
+    }
+
+    /// Others vote from now on: who asks does so once more, and who is inside has what time it has, unless they
+    /// renew it.
+    pub(super) fn count_anew(&mut self, cx: &mut Cx<'_>) {
+        for call in self.claims.keys().copied().collect::<Vec<_>>() {
+            let Some(claim) = self.claims.get_mut(&call) else { continue };
+            match claim.phase {
+                Phase::Asking => {
+                    self.give_back(cx, call);
+                    self.bid(cx, call);
+                }
+                Phase::Inside { .. } => {
+                    claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
+                    if claim.renewed {
+                        self.ask_all(cx, call);
+                    }
+                }
+                Phase::BackingOff | Phase::Leaving { .. } => {}
             }
         }
     }
@@ -281,13 +307,20 @@ impl Strawman {
 }
 
 impl Ballot {
-    const UNASKED: Self = Self { asked: None, rejected: false, expiry: LocalTime::MIN };
+    /// One for each replica of a name, none of which has been asked.
+    fn for_all(hosting: &dyn Hosting, name: &Name) -> Vec<Self> {
+        let ballot = |index| Self { index, asked: None, rejected: false, expiry: LocalTime::MIN };
+        hosting.seats(name).into_iter().map(ballot).collect()
+    }
 }
 
 impl Claim {
     /// Until when m votes count: the m-th latest expiry.
     fn deadline(&self, m: usize) -> LocalTime {
         let mut expiries: Vec<_> = self.ballots.iter().map(|b| b.expiry).collect();
+        if expiries.len() < m {
+            return LocalTime::MIN;
+        }
         *expiries.select_nth_unstable_by(m - 1, |a, b| b.cmp(a)).1
     }
 }

@@ -17,6 +17,7 @@ use sigmalock_core::{Echo, Lease, LocalTime, ReplicaId, RequestId, Span};
 /// One attempt of a request to collect votes. A loser's next attempt is another bid, so that what is
 /// still under way of the last one cannot be taken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bid {
     /// The request.
     pub request: RequestId,
@@ -26,6 +27,7 @@ pub struct Bid {
 
 /// A message, always about one bid at one replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
     /// The replica it is for or from.
     pub replica: ReplicaId,
@@ -37,6 +39,7 @@ pub struct Message {
 
 /// What a message says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Body {
     /// Lend me your vote, or renew what you lent.
     Request {
@@ -53,6 +56,7 @@ pub enum Body {
 
 /// The answer to a `Request`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Answer {
     /// To which message, and when it was heard.
     pub echo: Echo,
@@ -62,6 +66,7 @@ pub struct Answer {
 
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Verdict {
     /// Yes, for this long.
     Vote(Lease),

@@ -23,10 +23,14 @@
 //! votes and nobody m, and the more so the more the delays vary. It has no fencing tokens, so a holder
 //! that sleeps past its deadline can do harm.
 //!
+//! Over views ([`crate::agreed`]) the replicas are at the members, and with each view a client counts anew. A
+//! newcomer asks nobody which votes are out: it waits until they have run out.
+//!
 //! The `literal` variant differs in three places: it counts a lease from the receipt of the vote, a
 //! host that lost its memory votes at once, and nobody remembers which bids are over.
 
 mod client;
+mod inspect;
 mod message;
 mod replica;
 #[cfg(test)]
@@ -39,11 +43,13 @@ use core::fmt;
 
 use sigmalock_core::{
     Birth, CallId, Context, Incarnation, Input, LocalTime, LockReply, LockRequest, Margin, Name,
-    PeerId, Protocol, ReplicaId, RequestId, Span,
+    Part, PeerId, Protocol, ReplicaId, RequestId, Span, View,
 };
 
 pub use self::message::{Answer, Bid, Body, Message, Verdict};
-use crate::catalogue::Variant;
+use crate::agreed::OverViews;
+use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises, Variant};
+use crate::parts::hosting::Terms;
 use crate::parts::{Driven, Hosting, Quorum};
 
 /// The most requests a peer has under way at once.
@@ -107,6 +113,18 @@ impl Config {
     }
 }
 
+/// What there is to know of it.
+pub const CARD: Card = Card {
+    name: "strawman",
+    about: "ask all, back off at random: what one would try first",
+    source: "Lin, Lian, Chen, Zhang 2004, Section III",
+    family: Family::Lock,
+    memberships: &[Membership::Fixed, Membership::Agreed],
+    promises: Promises::EXCLUSION,
+    answers: &[("RESPONSE", &["REQUEST"])],
+    mutants: &[],
+};
+
 /// One peer's share of the strawman, as client and as host of replicas.
 #[derive(Debug, Clone)]
 pub struct Strawman {
@@ -133,8 +151,10 @@ struct Claim {
     /// Whether its user answers: if not, its right is not renewed.
     renewed: bool,
     phase: Phase,
-    /// One per replica.
+    /// One per replica, ascending.
     ballots: Vec<Ballot>,
+    /// Since when it is inside, if it is.
+    since: LocalTime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +173,7 @@ enum Phase {
 /// What a client knows of a replica in this attempt.
 #[derive(Debug, Clone, Copy)]
 struct Ballot {
+    index: u16,
     asked: Option<PeerId>,
     rejected: bool,
     /// Until when the vote counts; `MIN` without one.
@@ -189,6 +210,7 @@ pub enum Timer {
 
 /// Where durable records are kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum DurableKey {
     /// The vote of a replica.
     Vote(ReplicaId),
@@ -198,6 +220,7 @@ pub enum DurableKey {
 
 /// What is kept on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durable {
     /// The vote is lent to this bid for this long at a time.
     Vote(Bid, Span),
@@ -237,7 +260,34 @@ impl fmt::Display for Note {
 
 type Cx<'a> = Context<'a, Strawman>;
 
-impl Driven for Strawman {}
+impl Listed for Strawman {
+    fn plan(me: PeerId, plan: &Plan) -> Self {
+        let config = Config {
+            lease_max: plan.lease_max,
+            round_trip_worst: plan.round_trip_worst,
+            flight_max: plan.flight_max,
+            back_off: plan.back_off,
+            durable: plan.durable,
+            ..Config::new(plan.quorum, plan.variant)
+        };
+        Self::new(me, config, plan.hosting.clone())
+    }
+}
+
+impl Driven for Strawman {
+    fn hosted(&self) -> usize {
+        self.seats.len()
+    }
+}
+
+impl OverViews for Strawman {
+    fn is_promise(message: &Message) -> bool {
+        matches!(message.body, Body::Response(_))
+    }
+    fn stand(&mut self, terms: Terms) {
+        self.hosting.stand(terms);
+    }
+}
 
 impl Protocol for Strawman {
     type Message = Message;
@@ -257,7 +307,12 @@ impl Protocol for Strawman {
             Input::Fire(Timer::Lapse(call)) => self.on_lapse(cx, call),
             Input::Fire(Timer::Sweep) => self.on_sweep(cx),
             Input::Receive { from, message } => self.on_message(cx, from, message),
-            Input::PeerUp(_) | Input::PeerDown(_) | Input::Leave | Input::ViewChanged(_) => {}
+            Input::ViewChanged(view) => {
+                if self.hosting.follow(&view) {
+                    self.on_view(cx, &view);
+                }
+            }
+            Input::PeerUp(_) | Input::PeerDown(_) | Input::Leave => {}
         }
     }
 }
@@ -313,6 +368,19 @@ impl Strawman {
         }
     }
 
+    /// Peers have agreed on another membership. What this one promised as a member that it is no more is void.
+    fn on_view(&mut self, cx: &mut Cx<'_>, view: &View) {
+        self.config.quorum = Quorum::of_view(view.members.len());
+        if matches!(view.part, Part::Returned | Part::Newcomer) {
+            for (replica, _) in core::mem::take(&mut self.seats) {
+                if self.config.durable {
+                    cx.persist(DurableKey::Vote(replica), None);
+                }
+            }
+        }
+        self.count_anew(cx);
+    }
+
     fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
         match request {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
@@ -327,7 +395,7 @@ impl Strawman {
         let Message { replica, bid, body } = message;
         let is_answer = matches!(body, Body::Response(_));
         let client = if is_answer { self.me } else { from };
-        if usize::from(replica.index) >= self.config.quorum.n() || bid.request.client != client {
+        if !self.hosting.has_replica(replica.index) || bid.request.client != client {
             return cx.note(Note::Impossible);
         }
         match body {

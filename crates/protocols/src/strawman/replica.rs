@@ -23,6 +23,10 @@ impl Strawman {
         let verdict = match self.owner_of(cx.now(), &replica) {
             Some(owner) if owner.bid != bid => Verdict::Rejected { owner: Some(owner.bid) },
             None if self.is_closed(&replica, bid) => return cx.note(Note::StaleRequest),
+            _ if !self.hosting.may_vote(cx.now()) => {
+                cx.note(Note::Abstained);
+                Verdict::Rejected { owner: None }
+            }
             None if cx.now() < self.abstains_until => {
                 cx.note(Note::Abstained);
                 Verdict::Rejected { owner: None }
@@ -77,7 +81,7 @@ impl Strawman {
         closed.is_some_and(|(attempt, _)| bid.attempt <= *attempt)
     }
 
-    fn owner_of(&self, now: LocalTime, replica: &ReplicaId) -> Option<Owner> {
+    pub(super) fn owner_of(&self, now: LocalTime, replica: &ReplicaId) -> Option<Owner> {
         self.seats.get(replica)?.owner.filter(|owner| now < owner.until())
     }
 
@@ -115,7 +119,7 @@ impl Strawman {
 }
 
 impl Owner {
-    fn until(&self) -> LocalTime {
+    pub(super) fn until(&self) -> LocalTime {
         self.given + self.ttl
     }
 }

@@ -54,6 +54,7 @@ mod wishes;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
+use crate::catalogue::{Card, Family, Membership, Promises};
 use sigmalock_core::{Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
@@ -78,6 +79,18 @@ pub const MEMBERS_MAX: usize = 1_024;
 
 /// Nobody is so many rounds ahead of the others; who says so would leave no round for anybody.
 const ROUNDS_AHEAD_MAX: u64 = 1 << 32;
+
+/// What there is to know of it.
+pub const CARD: Card = Card {
+    name: "views",
+    about: "peers agree on who is in, one change at a time",
+    source: "after Paxos",
+    family: Family::Members,
+    memberships: &[Membership::Agreed],
+    promises: Promises::EXCLUSION,
+    answers: &[],
+    mutants: Mutant::CARDS,
+};
 
 /// How a peer stands to the swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

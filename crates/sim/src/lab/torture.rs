@@ -11,7 +11,7 @@ use sigmalock_protocols::parts::Quorum;
 
 use super::{agreed, draw, open};
 use crate::history::TrueTime;
-use crate::mutant::Mutant;
+use crate::mutant::{Mutant, TAKES_LOCKS_IN_ANY_ORDER};
 use crate::oracles::Violation;
 use crate::run::RunConfig;
 use crate::subject::Subject;
@@ -47,7 +47,7 @@ impl Victim {
             Membership::Open => open::case(subject, self.crowd(), seed),
             Membership::Agreed => agreed::case(subject, self.crowd(), seed),
         };
-        config.workload.any_order = self.mutant == Some(Mutant::TakesLocksInAnyOrder);
+        config.workload.any_order = self.mutant == Some(TAKES_LOCKS_IN_ANY_ORDER);
         (subject, config)
     }
 
@@ -58,13 +58,13 @@ impl Victim {
     /// Whether every peer has an agent: it is to have one, or what is broken is the agent.
     #[must_use]
     pub fn has_agents(&self) -> bool {
-        self.agents || self.mutant.is_some_and(Mutant::needs_agents)
+        self.agents || self.mutant.is_some_and(|mutant| mutant.agents)
     }
 
     /// Whether there are readers: there are to be some, or what is broken is how they are treated.
     #[must_use]
     pub fn has_modes(&self) -> bool {
-        self.modes || self.mutant.is_some_and(Mutant::needs_modes)
+        self.modes || self.mutant.is_some_and(|mutant| mutant.modes)
     }
 
     /// The command that runs one seed again.

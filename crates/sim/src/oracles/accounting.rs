@@ -1,15 +1,27 @@
 //! Every message is accounted for, and every answer has a cause.
 //!
-//! What was sent and what the network copied was delivered or lost, or is still under way. A RESPONSE
-//! answers one message that was delivered; a replica that says more than it was asked floods its
-//! clients, and its counters lie. What a replica says unasked is a kind of its own (GRANT, RECALL).
+//! What was sent and what the network copied was delivered or lost, or is still under way. An answer answers one
+//! message that was delivered (which kinds answer which, the protocol's card says); a replica that says more than it
+//! was asked floods its clients, and its counters lie.
 
-use super::{Oracle, Violation};
+use sigmalock_protocols::catalogue::Answers;
+
+use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, Row, TrueTime};
 
 /// See the module.
-#[derive(Debug, Default)]
-pub struct Accounting;
+#[derive(Debug)]
+pub struct Accounting {
+    answers: Answers,
+}
+
+impl Accounting {
+    /// For a protocol of which these kinds of messages answer those.
+    #[must_use]
+    pub const fn new(setting: Setting) -> Self {
+        Self { answers: setting.answers }
+    }
+}
 
 impl Oracle for Accounting {
     fn name(&self) -> &'static str {
@@ -20,17 +32,13 @@ impl Oracle for Accounting {
 
     fn finish(&mut self, at: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>) {
         let balances = ledger.kinds.iter().filter_map(|(kind, row)| imbalance(kind, row));
-        let answers = [
-            excess(ledger, "RESPONSE", &["REQUEST", "YIELD", "SEAL"]),
-            excess(ledger, "RENEWED", &["RENEW"]),
-        ];
-        violations.extend(
-            balances.chain(answers.into_iter().flatten()).map(|sentence| Violation {
-                oracle: "accounting",
-                at,
-                sentence,
-            }),
-        );
+        let answers = self.answers.iter();
+        let answers = answers.filter_map(|(answer, causes)| excess(ledger, answer, causes));
+        violations.extend(balances.chain(answers).map(|sentence| Violation {
+            oracle: "accounting",
+            at,
+            sentence,
+        }));
     }
 }
 
@@ -60,7 +68,8 @@ mod tests {
     fn judge(rows: &[(&'static str, Row)]) -> Vec<String> {
         let ledger = Ledger { kinds: rows.iter().copied().collect() };
         let mut violations = Vec::new();
-        Accounting.finish(TrueTime(0), &ledger, &mut violations);
+        let answers: Answers = &[("RESPONSE", &["REQUEST", "YIELD", "SEAL"])];
+        Accounting { answers }.finish(TrueTime(0), &ledger, &mut violations);
         violations.into_iter().map(|violation| violation.sentence).collect()
     }
 

@@ -16,7 +16,7 @@
 //! | [`progress`] | where clients take several locks at once, nobody waits in a circle |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
-//! Each has a mutant that it must catch: [`crate::lab::mutants::oracle_for`].
+//! Each has a mutant that it must catch: [`sigmalock_protocols::parts::MutantCard::oracle`].
 //!
 //! An oracle sees the history go by once and keeps only what is under way, so that runs can be long.
 
@@ -39,6 +39,7 @@ pub mod turns;
 mod tale;
 
 use sigmalock_core::Span;
+use sigmalock_protocols::catalogue::Answers;
 
 pub use self::accounting::Accounting;
 pub use self::answered::Answered;
@@ -68,6 +69,8 @@ pub struct Setting {
     /// Whether the protocol keeps a queue, and so promises order and no idleness. One that backs off
     /// at random promises neither.
     pub queues: bool,
+    /// Which kinds of messages answer which.
+    pub answers: Answers,
     /// If peers have agents: how many of a peer's users are let in under one grant.
     pub entries_per_grant: Option<u64>,
     /// Whether clients take several locks at once.
@@ -124,7 +127,7 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         Box::new(Answered::new(setting)),
         Box::new(Notice::default()),
         Box::new(Stall::new(setting)),
-        Box::new(Accounting),
+        Box::new(Accounting::new(setting)),
     ];
     if setting.several {
         oracles.push(Box::new(Progress::new(setting)));

@@ -1,0 +1,86 @@
+//! What the strawman shows of itself to people.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use sigmalock_core::report::WAITERS_SHOWN_MAX;
+use sigmalock_core::{
+    HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, OwnerReport, ReplicaId,
+    ReplicaReport, RequestId, Token, VotesReport,
+};
+
+use super::{Claim, Phase, Strawman};
+
+impl Inspect for Strawman {
+    fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
+        let first = ReplicaId { name: name.clone(), index: 0 };
+        let of_name = self.seats.range(first..).take_while(|(id, _)| id.name == *name);
+        let report = |(id, _): (&ReplicaId, _)| {
+            let owner = self.owner_of(now, id).map(|owner| OwnerReport {
+                request: owner.bid.request,
+                mode: Mode::Exclusive,
+                held_for: now.since(owner.given),
+                ends_in: owner.until().since(now),
+            });
+            ReplicaReport {
+                index: id.index,
+                owners: owner.into_iter().collect(),
+                waiters: Vec::new(),
+                waiting: 0,
+                token: Token::default(),
+                abstains_for: self.abstains_until.since(now),
+            }
+        };
+        of_name.map(report).collect()
+    }
+
+    fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
+        let mut report = LocalReport::default();
+        for (call, claim) in self.claims.iter().filter(|(_, claim)| claim.name == *name) {
+            match claim.phase {
+                Phase::Inside { deadline } => report.holders.push(HolderReport {
+                    call: *call,
+                    mode: Mode::Exclusive,
+                    request: Some(RequestId {
+                        client: self.me,
+                        incarnation: self.incarnation,
+                        call: *call,
+                    }),
+                    token: None,
+                    held_for: now.since(claim.since),
+                    ends_in: deadline.since(now),
+                }),
+                Phase::Asking | Phase::BackingOff => {
+                    report.votes.get_or_insert_with(|| claim.votes_report());
+                    report.waiting += 1;
+                    report.waiters.push(*call);
+                }
+                Phase::Leaving { .. } => {}
+            }
+        }
+        report.waiters.truncate(WAITERS_SHOWN_MAX);
+        report
+    }
+
+    fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
+        let hosted = self.seats.keys().map(|replica| &replica.name);
+        let used = self.claims.values().map(|claim| &claim.name);
+        let names: BTreeSet<&Name> =
+            hosted.chain(used).filter(|name| after.is_none_or(|after| *name > after)).collect();
+        names.into_iter().take(limit).cloned().collect()
+    }
+}
+
+impl Claim {
+    fn votes_report(&self) -> VotesReport {
+        let mut report = VotesReport::default();
+        for ballot in &self.ballots {
+            *match (ballot.expiry > LocalTime::MIN, ballot.rejected) {
+                (true, _) => &mut report.mine,
+                (false, true) => &mut report.theirs,
+                (false, false) => &mut report.unknown,
+            } += 1;
+        }
+        report
+    }
+}
