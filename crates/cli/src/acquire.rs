@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::args;
 use crate::holder;
+use crate::inside::{self, Company};
 use crate::outcome::complain;
 use crate::process::supervise::Right;
 use crate::reach::{NotHad, is_a_person_there, not_acquired};
@@ -53,6 +54,10 @@ pub(crate) struct Held(ManuallyDrop<Guards>);
 impl Wish {
     /// Takes all of the names, or none.
     pub(crate) async fn acquire(&self, client: &Client, names: &Names) -> anyhow::Result<Held> {
+        if !self.try_once {
+            let company = Company { shared: self.shared, permits: self.permits };
+            inside::refuse(client, names, company).await?;
+        }
         let mut locks = client.locks(names.0.iter().map(Name::as_str));
         if let Some(ttl) = self.ttl {
             locks = locks.ttl(ttl);

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod holder;
+mod inside;
 mod known;
 mod lab;
 mod outcome;

@@ -30,6 +30,18 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 #[test]
+fn the_help_of_plan_says_what_its_n_and_m_are() {
+    let help = sigmalock("lab plan --help").stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in
+        ["the replicas that guard the lock", "the votes that hold it", "the fewest that meet"]
+    {
+        assert!(help.contains(words), "no {words:?} in {help}");
+    }
+    assert!(!help.contains("drawn"), "no seed draws anything here: {help}");
+}
+
+#[test]
 fn a_sweep_prints_one_object_a_line_with_every_column() {
     let ran = sigmalock(&format!("{SWEEP} --protocol sigma,strawman --seed 7 --json"));
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));

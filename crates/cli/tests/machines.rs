@@ -178,6 +178,94 @@ fn the_peer_of_any_user_leaves_a_trace_that_all_see() {
 }
 
 #[test]
+fn a_first_start_that_is_refused_leaves_no_sign_that_the_machine_belongs_to_a_swarm() {
+    let Some(host) = Host::new() else { return };
+    let key = Key::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = listener.local_addr().expect("bound").to_string();
+    for who in EVERYBODY {
+        let key = key.of(who);
+        let node = ["node", "--swarm-key", &key, "--listen"];
+        let joins = [&node[..], &["127.0.0.1:0", "--join", "127.0.0.1:1"]].concat();
+        let socket = format!("{}/run/no.sock", host.home(who).display());
+        fs::write(&socket, "no socket").expect("ours");
+        let machines =
+            [&joins[..], &["--data", "/var/lib/sigmalock", "--socket", &socket]].concat();
+        let refusals = [
+            (&node[..], &["127.0.0.1:0"][..], 64, "knows of no swarm"),
+            (&node, &[&taken, "--join", "127.0.0.1:1"], 1, "cannot listen"),
+            (&node, &["192.0.2.7:7421", "--found", "--yes"], 1, "cannot listen"),
+            (&joins, &["--socket", &socket], 1, "is no socket"),
+            (&joins, &["--socket", "/run/nowhere/s"], 1, "does not exist"),
+            (&joins, &["--operators", "nobody-here"], 1, "no group"),
+            (&joins, &["--api", &taken], 1, "is in use"),
+            (&joins, &["--data", "/etc/passwd/d"], 1, "cannot be made"),
+            (&machines, &[], 1, "is no socket"),
+        ];
+        for (words, more, code, why) in refusals {
+            let ran = host.run(who, &[words, more].concat());
+            assert_eq!(ran.code, Some(code), "{who:?} {more:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(why), "{who:?} {more:?}: {}", ran.stderr);
+        }
+        for dir in ["lib", "tmp"] {
+            let left = fs::read_dir(host.file(dir)).expect("there").flatten();
+            assert_eq!(left.map(|entry| entry.file_name()).collect::<Vec<_>>(), [""; 0], "{who:?}");
+        }
+        assert!(!host.home(who).join(".local").exists(), "{who:?}");
+        assert!(enters(&host.run(who, &TRY)), "{who:?} may have a private peer");
+    }
+}
+
+/// Whatever the moment at which it is killed.
+#[test]
+fn whoever_may_have_been_in_a_swarm_is_known_to_have_been() {
+    let Some(host) = Host::new() else { return };
+    let keys = Key::new();
+    let key = keys.of(NOBODY);
+    let node = ["node", "--swarm-key", &key, "--listen", "127.0.0.1:0", "--found", "--yes"];
+    let data = host.home(NOBODY).join(".local/state/sigmalock");
+    let trace = host.file("tmp/sigmalock-swarm.65534");
+    let mut lived = 0;
+    for round in 0..24 {
+        let mut peer = Peer(host.spawn(NOBODY, &node));
+        let begun = ["identity.new", "votes.redb", "identity", "swarm"][round % 4];
+        wait_until("it has come so far", || {
+            data.join(begun).exists() || data.join("swarm").exists()
+        });
+        peer.kill();
+        let identity = data.join("identity").exists();
+        assert!(trace.exists() || !identity, "it has a name, and no sign says so");
+        if identity {
+            lived += 1;
+            nobody_enters(&host, &[NOBODY], &["belongs to a swarm"]);
+            let _again = Peer(host.spawn(NOBODY, &node));
+            wait_until("it votes", || host.run(NOBODY, &["status"]).code == Some(0));
+        }
+        let _ = (fs::remove_dir_all(&data), fs::remove_file(&trace));
+    }
+    assert!(lived >= 6, "{lived}");
+}
+
+#[test]
+fn a_socket_that_this_user_may_not_use_or_see_is_not_said_to_be_missing() {
+    let Some(host) = Host::new() else { return };
+    let closed = host.file("run/closed");
+    fs::create_dir(&closed).expect("new");
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("ours");
+    let ask = |api: &str| host.run(NOBODY, &["status", "--api", api]);
+    let ran = ask("unix:/run/closed/peer.sock");
+    assert_eq!(ran.code, Some(69), "{}", ran.stderr);
+    assert!(ran.stderr.contains("may not look into \"/run/closed\""), "{}", ran.stderr);
+    let _peer = machines_peer(&host, &Key::new(), &[]);
+    for ran in [ask("unix:/run/sigmalock/peer.sock"), host.run(NOBODY, &TRY)] {
+        assert_eq!(ran.code, Some(69), "{}", ran.stderr);
+        assert!(ran.stderr.contains("this user may not use that socket"), "{}", ran.stderr);
+    }
+    let ran = ask("unix:/run/sigmalock/none.sock");
+    assert!(ran.stderr.contains("there is no such socket"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_trace_that_was_planted_only_keeps_people_out() {
     let Some(host) = Host::new() else { return };
     let key = Key::new();

@@ -170,6 +170,30 @@ fn a_peer_that_nobody_could_use_does_not_start() {
 }
 
 #[test]
+fn a_file_that_is_no_key_is_a_mistake_of_the_command_line_whatever_is_wrong_with_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(path("junk"), "junk").expect("ours");
+    assert_eq!(sigmalock(&format!("key new {}", path("key"))).code, Some(0));
+    let open = std::os::unix::fs::PermissionsExt::from_mode;
+    std::fs::copy(path("key"), path("open")).expect("ours");
+    std::fs::set_permissions(path("open"), open(0o644)).expect("ours");
+    std::fs::set_permissions(path("junk"), open(0o600)).expect("ours");
+    for (name, why) in [
+        ("junk", "is not a swarm key"),
+        ("open", "can be read by others"),
+        ("none", "there is no swarm key at"),
+    ] {
+        let key = path(name);
+        for line in [format!("key show {key}"), format!("node --ephemeral --swarm-key {key}")] {
+            let ran = sigmalock(&line);
+            assert_eq!(ran.code, Some(64), "{line}: {}", ran.stderr);
+            assert!(ran.stderr.contains(why), "{line}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn completions_and_man_pages_know_every_command() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let ran = sigmalock(&format!("completions {shell}"));
@@ -210,7 +234,7 @@ fn a_key_is_made_once_and_shown_by_its_id_only() {
     assert_eq!(again.code, Some(1));
     assert_eq!(std::fs::read_to_string(&file).expect("a key"), secret, "it is left as it is");
     let missing = sigmalock("key show /nowhere/swarm.key");
-    assert_eq!((missing.code, missing.stderr.lines().count()), (Some(1), 1), "{}", missing.stderr);
+    assert_eq!((missing.code, missing.stderr.lines().count()), (Some(64), 1), "{}", missing.stderr);
 }
 
 #[test]

@@ -141,6 +141,102 @@ fn whoever_breaks_a_lock_sees_first_whom_that_puts_out() {
     assert_eq!(held.wait_with_output().expect("it ends").status.code(), Some(76));
 }
 
+#[test]
+fn a_private_peer_that_serves_another_socket_is_told_with_its_address() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "/x", "true"]).code, Some(0));
+    let elsewhere = machine.file("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("new");
+    let run = |words: &[&str]| {
+        let mut command = machine.command(words);
+        command.env("XDG_RUNTIME_DIR", &elsewhere).env_remove("SIGMALOCK_PRIVATE");
+        let output = command.output().expect("it ends");
+        (output.status.code(), String::from_utf8(output.stderr).expect("UTF-8"))
+    };
+    let (code, said) = run(&["run", "/x", "--private", "true"]);
+    assert_eq!(code, Some(69), "{said}");
+    let address = format!("unix:{}", machine.file("run/sigmalock/private.sock").display());
+    assert!(said.contains(&format!("say --api {address} (SIGMALOCK_API)")), "{said}");
+    assert!(!said.contains("one of its own"), "two peers are not what is wanted: {said}");
+    assert_eq!(run(&["run", "/x", "--api", &address, "true"]).0, Some(0), "as it was told");
+}
+
+#[test]
+fn who_waits_for_the_lease_of_a_holder_whose_peer_was_killed_is_told_so() {
+    let machine = Machine::new();
+    let held = holder(&machine, &["run", "/x", "--ttl", "6s"]);
+    kill_process(machine.peer().expect("it runs"), Signal::KILL).expect("it lives");
+    assert_eq!(held.wait_with_output().expect("it ends").status.code(), Some(76));
+    let ran = machine.run(&["run", "/x", "true"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let line = ran.stderr.lines().find(|line| line.contains("waiting for /x"));
+    let line = line.expect("it says that it waits");
+    assert!(
+        line.contains("who had it may still be inside") && line.contains("the lease ends in "),
+        "{line}"
+    );
+    let tried = machine.run(&["run", "/x", "--try", "true"]);
+    assert_eq!(tried.code, Some(0), "it is over: {}", tried.stderr);
+}
+
+#[test]
+fn a_command_that_would_wait_for_itself_is_told_so_at_once() {
+    let machine = Machine::new();
+    let sigmalock = env!("CARGO_BIN_EXE_sigmalock");
+    let inside = |outer: &[&str], inner: &[&str]| {
+        machine.run(&[&["run"], outer, &["--", sigmalock], inner].concat())
+    };
+    let run = |flags: &[&'static str]| [&["run", "x"], flags, &["--", "echo", "in"]].concat();
+    let refused = |ran: common::Ran| {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(64), ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("/x: the command that this belongs to holds"),
+            "{}",
+            ran.stderr
+        );
+    };
+    let enters = |ran: common::Ran| {
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "in\n"), "{}", ran.stderr);
+    };
+    refused(inside(&["x"], &run(&[])));
+    refused(inside(&["a,x"], &run(&["--wait", "1h"])));
+    refused(inside(&["x"], &["lock", "/x"]));
+    refused(inside(&["x"], &[&["run", "y", "--", sigmalock], &run(&[])[..]].concat()));
+    refused(inside(&["x", "--shared"], &run(&[])));
+    refused(inside(&["x", "--permits", "1"], &run(&["--permits", "1"])));
+    enters(inside(&["x", "--shared"], &run(&["--shared"])));
+    enters(inside(&["x", "--permits", "2"], &run(&["--permits", "2"])));
+    enters(inside(&["y"], &run(&[])));
+    assert_eq!(inside(&["x"], &run(&["--try"])).code, Some(75), "it does not wait");
+    // It goes by who is inside, not by what was so once.
+    let told = machine.run(&["run", "x", "sh", "-c", "echo $SIGMALOCK_INSIDE"]).stdout;
+    assert!(told.trim().ends_with(":/x"), "{told}");
+    let mut later = machine.command(&run(&[]));
+    assert!(later.env("SIGMALOCK_INSIDE", told.trim()).status().expect("it ends").success());
+    // Who means to be next says so.
+    let next = format!(
+        "env -u SIGMALOCK_INSIDE {sigmalock} run x touch {} &",
+        machine.file("next").display()
+    );
+    assert_eq!(machine.run(&["run", "x", "--", "sh", "-c", &next]).code, Some(0));
+    wait_until("the next is in", || machine.file("next").exists());
+}
+
+#[test]
+fn a_peer_that_does_not_come_to_be_of_use_says_why_within_two_seconds() {
+    let machine = Machine::new();
+    let key = key(&machine);
+    let node =
+        ["node", "--no-trace", "--swarm-key", &key, "--listen", "127.0.0.1:0", "--ephemeral"];
+    let mut peer = machine.spawn(&[&node[..], &["--join", "127.0.0.1:1"]].concat());
+    std::thread::sleep(Duration::from_millis(2_500));
+    kill_process(id(&peer), Signal::KILL).expect("it lives");
+    let mut said = String::new();
+    peer.stderr.take().expect("a pipe").read_to_string(&mut said).expect("UTF-8");
+    peer.wait().expect("it ends");
+    assert!(said.contains("cannot grant locks: this peer is in no swarm yet"), "{said}");
+}
+
 /// A swarm key on that machine.
 fn key(machine: &Machine) -> String {
     let path = machine.file("swarm.key").display().to_string();

@@ -48,24 +48,50 @@ impl Line {
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
-            let reason = absence(address).unwrap_or_else(|| innermost(&error));
+            let reason = obstacle(address, &error).unwrap_or_else(|| innermost(&error));
             ConnectError::Unreachable { address: address.to_string(), reason }
         })?;
         Ok(Self { address: address.clone(), channel })
     }
 }
 
-/// What is not there that should be, if so.
-fn absence(address: &Address) -> Option<String> {
+/// What stands against a socket that cannot be used, if the system's own words say less.
+fn obstacle(address: &Address, error: &tonic::transport::Error) -> Option<String> {
     let Address::Unix(path) = address else { return None };
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty())?;
-    if !dir.exists() {
-        return Some(format!(
-            "there is no directory {dir:?}; start a peer, or name the socket of one"
-        ));
+    let kind = |error: &io::Error| error.kind();
+    match path.symlink_metadata().as_ref().map_err(kind) {
+        Ok(_) if innermost_kind(error) == Some(io::ErrorKind::PermissionDenied) => {
+            let who = "`--users` of `sigmalock node` says who may";
+            Some(format!("permission denied: this user may not use that socket; {who}"))
+        }
+        Ok(_) => None,
+        Err(io::ErrorKind::PermissionDenied) => {
+            let closed = path.ancestors().skip(1).find(|dir| dir.symlink_metadata().is_ok())?;
+            Some(format!(
+                "permission denied: this user may not look into {closed:?}, so nobody knows whether it is there"
+            ))
+        }
+        Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+            Some(match dir.filter(|dir| !dir.is_dir()) {
+                Some(dir) => {
+                    format!(
+                        "there is no directory {dir:?}; start a peer, or name the socket of one"
+                    )
+                }
+                None => {
+                    "there is no such socket; start a peer, or name the socket of one".to_owned()
+                }
+            })
+        }
+        Err(_) => None,
     }
-    let there = path.symlink_metadata().is_ok();
-    (!there).then(|| "there is no such socket; start a peer, or name the socket of one".to_owned())
+}
+
+/// What the system says of an error, at its bottom.
+fn innermost_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|error| error.downcast_ref::<io::Error>()).last().map(io::Error::kind)
 }
 
 /// What a connection reads and writes.

@@ -2,7 +2,7 @@
 //! hold locks.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal, Span};
@@ -23,7 +23,30 @@ pub const COMMANDS_MAX: usize = 262_144;
 /// Replies that wait for a session to take them; a session that lets one more come is ended.
 pub const REPLIES_MAX: usize = 262_144;
 
-pub(crate) type ReplySender = mpsc::Sender<(u64, LockReply)>;
+/// Where the replies to a session go.
+#[derive(Debug)]
+pub(crate) struct ReplySender {
+    replies: mpsc::Sender<(u64, LockReply)>,
+    /// The session is ended because they were not taken.
+    unread: Arc<AtomicBool>,
+}
+
+impl ReplySender {
+    /// False if the session does not take its replies, and must end.
+    pub(crate) fn send(&self, purse: &Purse, call: u64, reply: LockReply) -> bool {
+        if !purse.begin_reply() {
+            self.unread.store(true, Relaxed);
+            return false;
+        }
+        let sent = self.replies.try_send((call, reply));
+        if sent.is_err() {
+            purse.end_replies(1);
+        }
+        let full = matches!(sent, Err(mpsc::error::TrySendError::Full(_)));
+        self.unread.fetch_or(full, Relaxed);
+        !full
+    }
+}
 
 /// What local users and operators ask of the driver.
 #[derive(Debug)]
@@ -173,10 +196,13 @@ impl Handle {
         }
         let id = shared.last_session.fetch_add(1, Relaxed) + 1;
         let (replies, receiver) = mpsc::channel(REPLIES_MAX);
+        let unread = Arc::new(AtomicBool::new(false));
+        let replies = ReplySender { replies, unread: Arc::clone(&unread) };
         let session = Session {
             id,
             shared: Arc::clone(shared),
             replies: receiver,
+            unread,
             purse: Arc::clone(&purse),
             refused: Mutex::new(VecDeque::new()),
             keep: false,
@@ -209,6 +235,7 @@ pub struct Session {
     id: u64,
     shared: Arc<Shared>,
     replies: mpsc::Receiver<(u64, LockReply)>,
+    unread: Arc<AtomicBool>,
     purse: Arc<Purse>,
     /// Refusals of what the driver has no room to hear of.
     refused: Mutex<VecDeque<(u64, LockReply)>>,
@@ -279,7 +306,7 @@ impl Session {
     }
 
     /// The next reply, with the number of its call. `None` when the peer has stopped, or has ended this
-    /// session because its replies were not taken.
+    /// session because its replies were not taken ([`Session::was_not_read`]).
     pub async fn next(&mut self) -> Option<(u64, LockReply)> {
         if let Some(refusal) = self.pop_refused() {
             return Some(refusal);
@@ -287,6 +314,12 @@ impl Session {
         let reply = self.replies.recv().await?;
         self.purse.end_replies(1);
         Some(reply)
+    }
+
+    /// Whether the peer has ended this session because its replies were not taken.
+    #[must_use]
+    pub fn was_not_read(&self) -> bool {
+        self.unread.load(Relaxed)
     }
 
     /// The next reply, if it is there already.

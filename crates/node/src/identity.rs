@@ -68,7 +68,7 @@ impl IdentityError {
 }
 
 impl Identity {
-    /// A new one, kept nowhere.
+    /// A new one, kept nowhere yet.
     #[must_use]
     pub fn ephemeral() -> Self {
         Self { keypair: Keypair::generate_ed25519() }
@@ -102,17 +102,12 @@ impl Identity {
         fs::remove_file(dir.join(DRAFT)).map_err(|cause| IdentityError::of(dir, cause))
     }
 
-    /// A new one, of which there is only a draft on disk when this returns: whoever ends before it is kept
-    /// begins anew.
-    pub(crate) fn draft(dir: &Path) -> Result<Self, IdentityError> {
-        let identity = Self::ephemeral();
-        match identity.write(dir) {
-            Ok(()) => Ok(identity),
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                Err(IdentityError::unfinished(dir))
-            }
-            Err(cause) => Err(IdentityError::of(dir, cause)),
-        }
+    /// Writes a draft: whoever ends before it is kept begins anew.
+    pub(crate) fn draft(&self, dir: &Path) -> Result<(), IdentityError> {
+        self.write(dir).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists => IdentityError::unfinished(dir),
+            _ => IdentityError::of(dir, cause),
+        })
     }
 
     fn write(&self, dir: &Path) -> io::Result<()> {
@@ -208,7 +203,8 @@ pub(crate) mod tests {
     }
 
     fn kept(dir: &Path) -> Identity {
-        let identity = Identity::draft(dir).unwrap();
+        let identity = Identity::ephemeral();
+        identity.draft(dir).unwrap();
         assert!(Identity::was_never_used(dir) && !Identity::exists(dir));
         Identity::keep(dir).unwrap();
         assert!(!Identity::was_never_used(dir) && Identity::exists(dir));
@@ -218,13 +214,14 @@ pub(crate) mod tests {
     #[test]
     fn of_two_that_begin_at_once_one_is_refused() {
         let folder = Folder::new();
-        let first = Identity::draft(&folder.0).unwrap();
-        assert!(matches!(Identity::draft(&folder.0), Err(IdentityError::Unfinished(_))));
+        let (first, second) = (Identity::ephemeral(), Identity::ephemeral());
+        first.draft(&folder.0).unwrap();
+        assert!(matches!(second.draft(&folder.0), Err(IdentityError::Unfinished(_))));
         Identity::keep(&folder.0).unwrap();
         assert_eq!(Identity::load(&folder.0).unwrap().peer_id(), first.peer_id());
-        Identity::draft(&folder.0).unwrap();
+        second.draft(&folder.0).unwrap();
         Identity::discard(&folder.0).unwrap();
-        assert!(Identity::draft(&folder.0).is_ok());
+        assert!(second.draft(&folder.0).is_ok());
     }
 
     #[test]

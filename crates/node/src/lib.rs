@@ -37,6 +37,6 @@ mod wire;
 pub use config::{Beginning, Config, Membership, Role};
 pub use handle::{Closed, Handle, Session, SessionError};
 pub use names::{Names, PeerName};
-pub use node::{Failure, LeaveError, Node, StartError};
+pub use node::{Failure, LeaveError, Node, Prepared, StartError};
 pub use operator::{LIST_MAX, WATCH_PERIOD, Watch};
 pub use purse::{Allowance, Purse};

@@ -20,9 +20,9 @@ use crate::identity::IdentityError;
 use crate::link::{self, PeerInfo, Role};
 use crate::names::Book;
 use crate::origin::Origin;
-use crate::past::Past;
+use crate::past::{Past, Who};
 use crate::store::OpenError;
-use crate::transport::{self, JOIN_PAUSE_MAX, Settings, Started};
+use crate::transport::{self, JOIN_PAUSE_MAX, Listening, Settings, Started};
 
 /// Views of two peers differ for no longer than this, as far as anybody counts on it: a peer that died
 /// is noticed within this time by everybody, and one that joined is known to everybody.
@@ -112,6 +112,12 @@ impl StartError {
                 | Self::Foreign { .. }
         )
     }
+
+    /// Whether another process has the data directory.
+    #[must_use]
+    pub const fn is_in_use(&self) -> bool {
+        matches!(self, Self::Store(OpenError::InUse(_)))
+    }
 }
 
 /// Why a peer cannot go on. It has stopped voting; what its users hold will run out.
@@ -146,17 +152,57 @@ pub struct Node {
     resumes: bool,
 }
 
-impl Node {
-    /// Starts a peer. Must run inside a tokio runtime; one thread is enough.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
-        check(&config)?;
-        let past = Past::recall(&config)?;
+/// A peer that is about to start, and could: it has its addresses, and its data directory if that is there. Nobody hears of
+/// it, and it leaves nothing behind if it does not.
+pub struct Prepared {
+    config: Config,
+    who: Who,
+    past: Option<Past>,
+    listening: Listening,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}
+
+impl Prepared {
+    /// What it was told.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Opens its store. Of a first life all is on disk then but its name; whoever ends before [`Prepared::start`] was never
+    /// there, and the next begins anew.
+    ///
+    /// # Errors
+    /// The disk cannot be used.
+    pub fn open(&mut self) -> Result<(), StartError> {
+        if self.past.is_none() {
+            self.past = Some(self.who.recall(&self.config)?);
+        }
+        Ok(())
+    }
+
+    /// From now on it is there: its name is on disk before anybody hears of it.
+    ///
+    /// # Errors
+    /// The disk cannot be used, or makes no sense.
+    pub async fn start(mut self) -> Result<Node, StartError> {
+        let past = match self.past.take() {
+            Some(past) => past,
+            None => self.who.recall(&self.config)?,
+        };
+        let Self { config, who, listening, .. } = self;
         let resumes = past.lived();
         let incarnation = crate::identity::new_incarnation().map_err(StartError::Random)?;
+        who.keep(&config)?;
         let origin = origin(&config);
         let settings =
-            Settings { config: &config, identity: &past.identity, incarnation, origin: &origin };
-        let Started { commands: transport, events, me } = transport::start(settings).await?;
+            Settings { config: &config, identity: &who.identity, incarnation, origin: &origin };
+        let Started { commands: transport, events, me } = listening.run(settings);
         let keeps = config.data.clone().filter(|_| config.membership == Membership::Agreed);
         let known = keeps.as_deref().map(acquaintances::read).unwrap_or_default();
         for peer in &known {
@@ -173,7 +219,28 @@ impl Node {
             Membership::Agreed => parts.drive(agreed)?,
         };
         let keeper = keeps.map(|dir| tokio::spawn(acquaintances::keep(handle.clone(), dir)));
-        Ok(Self { handle, driver, keeper, resumes })
+        Ok(Node { handle, driver, keeper, resumes })
+    }
+}
+
+impl Node {
+    /// Sees to all that may stand against a start, and writes nothing. Must run inside a tokio runtime; one thread is enough.
+    ///
+    /// # Errors
+    /// It cannot start.
+    pub async fn prepare(config: Config) -> Result<Prepared, StartError> {
+        check(&config)?;
+        let who = Who::look(&config)?;
+        let listening = transport::listen(&config, &who.identity).await?;
+        Ok(Prepared { config, who, past: None, listening })
+    }
+
+    /// Prepares a peer, and starts it.
+    ///
+    /// # Errors
+    /// It cannot start.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::prepare(config).await?.start().await
     }
 
     /// Whether it has lived before, and goes on where that life ended.

@@ -1,4 +1,4 @@
-//! What is left of former lives: who this peer is, and what it remembers.
+//! Who a peer is, and what is left of its former lives.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -12,27 +12,33 @@ use crate::identity::{Identity, IdentityError};
 use crate::link::Role;
 use crate::node::{StartError, tokens_per_grant};
 use crate::origin::Origin;
-use crate::store::{Charter, Directory, Memory, Records, Store};
+use crate::store::{Charter, Directory, Memory, OpenError, Records, Store};
+
+/// Who a peer is. Of a first life nothing is on disk yet.
+pub(crate) struct Who {
+    pub(crate) identity: Identity,
+    lived: bool,
+    /// Its data directory, if it has one, and that is there.
+    directory: Option<Directory>,
+}
 
 /// What is left of former lives.
 pub(crate) struct Past {
-    pub(crate) identity: Identity,
     pub(crate) store: Option<Store>,
     memory: Memory,
 }
 
-impl Past {
-    /// Who this peer is, and what it remembers.
-    pub(crate) fn recall(config: &Config) -> Result<Self, StartError> {
+impl Who {
+    /// Looks, and leaves everything as it is: who is told better next time is not to be taken for old.
+    pub(crate) fn look(config: &Config) -> Result<Self, StartError> {
         if config.membership == Membership::Agreed
             && !config.data.as_deref().is_some_and(Identity::exists)
         {
-            // Before anything is written: who is told better next time is not to be taken for old.
             begins_somehow(config)?;
         }
-        let Some(dir) = &config.data else {
-            let identity = Identity::ephemeral();
-            return Ok(Self { identity, store: None, memory: Memory::First });
+        let newborn = || Self { identity: Identity::ephemeral(), lived: false, directory: None };
+        let Some(dir) = config.data.as_ref().filter(|dir| dir.try_exists().unwrap_or(true)) else {
+            return Ok(newborn());
         };
         make(dir)?;
         let directory = Directory::take(dir)?;
@@ -41,28 +47,62 @@ impl Past {
             if !directory.is_ours {
                 return Err(IdentityError::unfinished(dir).into());
             }
-            Store::discard(&directory)?;
-            Identity::discard(dir)?;
         } else if !lived && (Store::exists(dir) || Origin::exists(dir)) {
             // Another identity could do nothing with them, and is not to be taken for the one that is lost.
             return Err(IdentityError::missing(dir).into());
         }
-        let identity = if lived { Identity::load(dir)? } else { Identity::draft(dir)? };
-        let (peer, tokens) = (identity.peer_id(), tokens_per_grant(config));
+        let directory = Some(directory);
+        let identity = if lived { Identity::load(dir)? } else { Identity::ephemeral() };
+        Ok(Self { identity, lived, directory })
+    }
+
+    /// What it remembers. Of a first life all is on disk then but its name: before that is kept, nobody may hear of it,
+    /// and whoever ends was never there.
+    pub(crate) fn recall(&mut self, config: &Config) -> Result<Past, StartError> {
+        let Some(dir) = &config.data else {
+            return Ok(Past { store: None, memory: Memory::First });
+        };
+        let directory = match self.directory.take() {
+            Some(directory) => directory,
+            None => {
+                make(dir)?;
+                let directory = Directory::take(dir)?;
+                if Identity::exists(dir) || Identity::was_never_used(dir) {
+                    // It was not there a moment ago.
+                    return Err(OpenError::InUse(dir.display().to_string()).into());
+                }
+                directory
+            }
+        };
+        if !self.lived {
+            if Identity::was_never_used(dir) {
+                Store::discard(&directory)?;
+                Identity::discard(dir)?;
+            }
+            self.identity.draft(dir)?;
+        }
+        let (peer, tokens) = (self.identity.peer_id(), tokens_per_grant(config));
         let charter = match config.membership {
             Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
             Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
         };
-        let (store, memory) = Store::open(directory, &charter, lived)?;
-        if !lived {
-            Identity::keep(dir)?;
-        }
+        let (store, memory) = Store::open(directory, &charter, self.lived)?;
         if let Memory::Lost(why) = &memory {
             tracing::warn!("this peer has lost its memory: {why}");
         }
-        Ok(Self { identity, store: Some(store), memory })
+        Ok(Past { store: Some(store), memory })
     }
 
+    /// From now on a first life is one.
+    pub(crate) fn keep(&self, config: &Config) -> Result<(), IdentityError> {
+        match &config.data {
+            Some(dir) if !self.lived => Identity::keep(dir),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Past {
     /// Whether there were any.
     pub(crate) const fn lived(&self) -> bool {
         !matches!(self.memory, Memory::First)
@@ -155,9 +195,18 @@ mod tests {
         matches!(past.memory, Memory::First)
     }
 
-    async fn close(past: Past) -> sigmalock_core::PeerId {
+    /// A peer that came to live.
+    fn begin(dir: &Path) -> Result<(Past, sigmalock_core::PeerId), StartError> {
+        let config = config(dir);
+        let mut who = Who::look(&config)?;
+        let past = who.recall(&config)?;
+        who.keep(&config)?;
+        Ok((past, who.identity.peer_id()))
+    }
+
+    async fn close((past, peer): (Past, sigmalock_core::PeerId)) -> sigmalock_core::PeerId {
         past.store.unwrap().close().await;
-        past.identity.peer_id()
+        peer
     }
 
     #[tokio::test]
@@ -166,21 +215,21 @@ mod tests {
         let mode = |dir: &Path| fs::metadata(dir).unwrap().mode() & 0o777;
         let open = |dir: &Path| fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
         let new = folder.0.join("a/b");
-        close(Past::recall(&config(&new)).unwrap()).await;
+        close(begin(&new).unwrap()).await;
         assert_eq!((mode(&folder.0.join("a")), mode(&new)), (0o700, 0o700));
         open(&new);
-        close(Past::recall(&config(&new)).unwrap()).await;
+        close(begin(&new).unwrap()).await;
         assert_eq!(mode(&new), 0o700, "one of a former version is closed");
         let empty = folder.0.join("empty");
         fs::create_dir(&empty).unwrap();
         open(&empty);
-        close(Past::recall(&config(&empty)).unwrap()).await;
+        close(begin(&empty).unwrap()).await;
         assert_eq!(mode(&empty), 0o700);
         let other = folder.0.join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("letter"), "dear").unwrap();
         open(&other);
-        let refused = Past::recall(&config(&other)).err().unwrap().to_string();
+        let refused = begin(&other).err().unwrap().to_string();
         assert!(refused.contains("mode 755") && refused.contains("chmod 700"), "{refused}");
         assert_eq!(mode(&other), 0o755);
     }
@@ -189,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_first_life_that_was_cut_short_before_anybody_heard_of_it_was_none() {
         let whole = Folder::new();
-        let first = close(Past::recall(&config(&whole.0)).unwrap()).await;
+        let first = close(begin(&whole.0).unwrap()).await;
         let draft = std::fs::read(whole.0.join("identity")).unwrap();
         let all = ["votes.journal", "votes.header", "votes.redb"];
         for files in (0..=all.len()).map(|count| &all[..count]) {
@@ -202,14 +251,11 @@ mod tests {
                     let bytes = std::fs::read(whole.0.join(file)).unwrap();
                     std::fs::write(folder.0.join(file), &bytes[..bytes.len() / part]).unwrap();
                 }
-                let past = Past::recall(&config(&folder.0)).unwrap();
-                assert!(is_new(&past) && past.identity.peer_id() != first);
-                let peer = close(past).await;
-                let past = Past::recall(&config(&folder.0)).unwrap();
-                assert!(
-                    is_new(&past) && past.identity.peer_id() == peer,
-                    "and is kept from then on"
-                );
+                let (past, peer) = begin(&folder.0).unwrap();
+                assert!(is_new(&past) && peer != first);
+                close((past, peer)).await;
+                let (past, again) = begin(&folder.0).unwrap();
+                assert!(is_new(&past) && again == peer, "and is kept from then on");
             }
         }
     }
@@ -217,23 +263,48 @@ mod tests {
     #[tokio::test]
     async fn a_life_that_wrote_something_is_remembered_or_missed() {
         let folder = Folder::new();
-        let mut past = Past::recall(&config(&folder.0)).unwrap();
+        let (mut past, peer) = begin(&folder.0).unwrap();
         let mut batch = Batch::default();
         batch.push(&1u32, Some(&"a")).unwrap();
         past.store.as_mut().unwrap().write(batch);
-        close(past).await;
-        let past = Past::recall(&config(&folder.0)).unwrap();
+        close((past, peer)).await;
+        let (past, peer) = begin(&folder.0).unwrap();
         assert!(matches!(past.memory, Memory::Kept { writes: 1, .. }));
-        close(past).await;
+        close((past, peer)).await;
         for file in ["votes.journal", "votes.header", "votes.redb"] {
             std::fs::remove_file(folder.0.join(file)).unwrap();
         }
-        let past = Past::recall(&config(&folder.0)).unwrap();
+        let (past, peer) = begin(&folder.0).unwrap();
         assert!(past.loss().is_some());
-        close(past).await;
+        close((past, peer)).await;
         // Without its identity it is nobody.
         std::fs::remove_file(folder.0.join("identity")).unwrap();
-        let refused = Past::recall(&config(&folder.0)).err().unwrap().to_string();
+        let refused = begin(&folder.0).err().unwrap().to_string();
         assert!(refused.contains("is missing, and other files of its peer are there"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn who_never_came_to_live_leaves_nothing_that_looks_like_a_life() {
+        let folder = Folder::new();
+        let new = folder.0.join("a/b");
+        let mut who = Who::look(&config(&new)).unwrap();
+        assert!(!folder.0.join("a").exists(), "nothing is made by looking");
+        let stillborn = who.identity.peer_id();
+        who.recall(&config(&new)).unwrap().store.unwrap().close().await;
+        assert!(!Identity::exists(&new));
+        let (past, peer) = begin(&new).unwrap();
+        assert!(is_new(&past) && peer != stillborn && Identity::exists(&new));
+        close((past, peer)).await;
+    }
+
+    #[tokio::test]
+    async fn of_two_that_saw_no_directory_one_is_refused() {
+        let folder = Folder::new();
+        let new = config(&folder.0.join("a"));
+        let (mut one, mut other) = (Who::look(&new).unwrap(), Who::look(&new).unwrap());
+        let past = one.recall(&new).unwrap();
+        assert!(matches!(other.recall(&new), Err(StartError::Store(OpenError::InUse(_)))));
+        past.store.unwrap().close().await;
+        assert!(matches!(other.recall(&new), Err(StartError::Store(OpenError::InUse(_)))));
     }
 }

@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{alone, answer, granted, name, next, resident_bytes, run, silent, start, wish};
-use sigmalock_core::{LockReply, Patience, Refusal, Span};
+use sigmalock_core::{Acquire, LockReply, Patience, Refusal, Span};
 use sigmalock_node::handle::{CALLS_PER_SESSION_MAX, COMMANDS_MAX};
 use sigmalock_node::report::EvictOutcome;
+use sigmalock_node::{Allowance, Purse, clock};
 
 #[test]
 fn a_lock_is_acquired_and_released_and_its_token_grows() {
@@ -61,6 +63,32 @@ fn a_session_that_is_dropped_releases_what_it_holds_and_waits_for_nothing() {
         assert!(begin.elapsed() < Duration::from_millis(200));
         let status = node.handle().status().await.unwrap();
         assert_eq!((status.sessions, status.held, status.waiting), (1, 1, 0));
+    });
+}
+
+#[test]
+fn who_does_not_read_its_replies_may_be_inside_until_its_lease_ends() {
+    run(async {
+        let node = start(alone()).await;
+        let purse = Arc::new(Purse::new(Allowance { unread: 8, ..Allowance::ALL }));
+        let mut a = node.handle().open_session_within("a".into(), purse).unwrap();
+        let short = Acquire { ttl: Span::from_secs(2), ..wish("/a", Patience::Try) };
+        a.acquire(1, short).unwrap();
+        let (1, LockReply::Granted { deadline, .. }) = answer(&mut a).await else {
+            panic!("it is free");
+        };
+        for _ in 0..9 {
+            a.release(7).unwrap();
+        }
+        while node.handle().status().await.unwrap().sessions > 0 {}
+        assert!(a.was_not_read(), "it is ended, and nobody told it so yet");
+        let mut b = node.handle().open_session("b".into()).unwrap();
+        assert!(!b.was_not_read());
+        b.acquire(1, wish("/a", Patience::Try)).unwrap();
+        assert_eq!(answer(&mut b).await, (1, LockReply::Busy));
+        b.acquire(2, wish("/a", Patience::Forever)).unwrap();
+        granted(&mut b, 2).await;
+        assert!(clock::now() >= deadline, "two are inside");
     });
 }
 

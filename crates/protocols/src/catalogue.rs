@@ -70,13 +70,16 @@ pub struct Promises {
     pub tokens: bool,
     /// Readers and permits may be inside together.
     pub modes: bool,
+    /// Over views, a newcomer asks the others which votes are out, and does not wait until all have run out.
+    pub joins_fast: bool,
 }
 
 impl Promises {
     /// Exclusion, and nothing else.
-    pub const EXCLUSION: Self = Self { queue: false, tokens: false, modes: false };
+    pub const EXCLUSION: Self =
+        Self { queue: false, tokens: false, modes: false, joins_fast: false };
     /// All there is.
-    pub const ALL: Self = Self { queue: true, tokens: true, modes: true };
+    pub const ALL: Self = Self { queue: true, tokens: true, modes: true, joins_fast: true };
 }
 
 /// What a peer's share of a protocol is made from.

@@ -2,6 +2,8 @@
 
 use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
+use sigmalock_protocols::views::{Roster, Standing};
+
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
 use crate::peer::{Disk, Mail};
@@ -84,9 +86,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             | Fault::Reset(peer)
             | Fault::Pause { peer, .. } => up(peer),
             Fault::Forget { by, .. } => up(by),
-            Fault::Destroy(peer) | Fault::Leave(peer) => {
-                up(peer).filter(|_| self.overlay.is_some())
+            Fault::Destroy(peer) => {
+                up(peer).filter(|index| self.overlay.is_some() && !self.is_last_member(*index))
             }
+            Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
             Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
             Fault::Restart { peer, .. } => {
                 known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
@@ -123,8 +126,25 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
+    /// The members, as a peer that is one of them knows them.
+    fn members_known_to(&self, index: usize) -> Option<&Roster> {
+        let views = self.peers[index].protocol.as_ref().and_then(P::views)?;
+        views.roster().filter(|_| views.standing() == Standing::Member)
+    }
+
+    /// Whether nobody who is up would be a member without this peer: there would be nothing left to mend.
+    fn is_last_member(&self, index: usize) -> bool {
+        let mut others = (0..self.peers.len()).filter(|other| *other != index);
+        self.members_known_to(index).is_some()
+            && !others.any(|other| self.members_known_to(other).is_some())
+    }
+
+    /// An operator looks who is in, and names those of them who are gone; if that peer is none, it asks another one.
     fn forget(&mut self, index: usize, gone: &[PeerId]) {
-        let gone = gone.iter().copied().collect();
+        let mut peers = std::iter::once(index).chain(0..self.peers.len());
+        let member = peers.find_map(|index| Some((index, self.members_known_to(index)?)));
+        let Some((index, roster)) = member else { return };
+        let gone = gone.iter().copied().filter(|peer| roster.contains(*peer)).collect();
         self.operate(index, MemberRequest::Forget { gone, unverified: true });
     }
 

@@ -1,8 +1,8 @@
 //! The same seed is the same run, whatever the number of threads.
 
 use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
-use sigmalock_protocols::sigma;
 use sigmalock_protocols::parts::Quorum;
+use sigmalock_protocols::sigma;
 use sigmalock_sim::lab::sweep::{Load, PointConfig};
 use sigmalock_sim::lab::torture::{Victim, torture, torture_seed};
 use sigmalock_sim::subject::Subject;

@@ -135,6 +135,11 @@ impl Listeners {
         Ok(Self { unix, tcp, house: House::new(), breath: None })
     }
 
+    /// From now on whoever looks for the socket finds it.
+    pub(super) fn open(&mut self) -> Result<(), BindError> {
+        self.unix.as_mut().map_or(Ok(()), OwnSocket::open)
+    }
+
     pub(super) fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref()?.local_addr().ok()
     }
@@ -211,6 +216,8 @@ fn bind_tcp(address: SocketAddr, remote: bool) -> Result<TcpListener, BindError>
 /// A socket that is ours as long as this lives, and gone with it.
 struct OwnSocket {
     path: PathBuf,
+    /// Where it is: beside its place, until it is opened.
+    at: PathBuf,
     listener: UnixListener,
     /// Locked: of two peers that start at once, one does not remove the socket of the other.
     _claim: File,
@@ -233,14 +240,21 @@ impl OwnSocket {
             Err(fs::TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         remove_stale(path)?;
-        let listener = bind_for(users, path)?;
-        Ok(Self { path: path.to_owned(), listener, _claim: claim })
+        let at = sibling(path, "new");
+        let listener = bind_for(users, path, &at)?;
+        Ok(Self { path: path.to_owned(), at, listener, _claim: claim })
+    }
+
+    fn open(&mut self) -> Result<(), BindError> {
+        fs::rename(&self.at, &self.path).map_err(|cause| failed(&self.path, cause))?;
+        self.at.clone_from(&self.path);
+        Ok(())
     }
 }
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.at);
     }
 }
 
@@ -279,25 +293,22 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
     }
 }
 
-/// Made beside its place and moved there when only those can open it who may: there is no moment in which others
-/// can.
-fn bind_for(users: Users, path: &Path) -> Result<UnixListener, BindError> {
+/// Made beside its place, where only those can open it who may: there is no moment in which others can.
+fn bind_for(users: Users, path: &Path, draft: &Path) -> Result<UnixListener, BindError> {
     let failed = |cause| failed(path, cause);
-    let draft = sibling(path, "new");
-    let _ = fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft).map_err(failed)?;
+    let _ = fs::remove_file(draft);
+    let listener = UnixListener::bind(draft).map_err(failed)?;
     demand_signatures(&listener).map_err(failed)?;
     let mode = match users {
         Users::Own => 0o600,
         Users::Group(group) => {
-            chown(&draft, None, Some(group))
+            chown(draft, None, Some(group))
                 .map_err(|_| BindError::NotInGroup { path: path.to_owned(), group })?;
             0o660
         }
         Users::All => 0o666,
     };
-    fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).map_err(failed)?;
-    fs::rename(&draft, path).map_err(failed)?;
+    fs::set_permissions(draft, fs::Permissions::from_mode(mode)).map_err(failed)?;
     Ok(listener)
 }
 
@@ -341,11 +352,16 @@ mod tests {
         for (users, mode) in
             [(Users::Own, 0o600), (Users::Group(group), 0o660), (Users::All, 0o666)]
         {
-            let socket = OwnSocket::bind(&path, users).unwrap();
+            let mut socket = OwnSocket::bind(&path, users).unwrap();
+            assert!(!path.exists(), "nobody finds it yet");
+            socket.open().unwrap();
             let meta = fs::symlink_metadata(&path).unwrap();
             assert_eq!((meta.mode() & 0o777, meta.gid()), (mode, group), "{users:?}");
             drop(socket);
+            assert!(!path.exists() && !sibling(&path, "new").exists());
         }
+        drop(OwnSocket::bind(&path, Users::Own).unwrap());
+        assert!(!path.exists() && !sibling(&path, "new").exists());
         fs::remove_file(sibling(&path, "lock")).unwrap();
     }
 
@@ -356,7 +372,7 @@ mod tests {
         let room = PATH_LEN_MAX - dir.as_os_str().len() - 1 - stem.len();
         let path = dir.join(stem + &"s".repeat(room));
         assert_eq!(path.as_os_str().len(), PATH_LEN_MAX);
-        assert!(OwnSocket::bind(&path, Users::Own).is_ok());
+        assert!(OwnSocket::bind(&path, Users::Own).unwrap().open().is_ok());
         fs::remove_file(sibling(&path, "lock")).unwrap();
     }
 }

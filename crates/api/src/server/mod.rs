@@ -107,14 +107,26 @@ pub struct Server {
     tcp: Option<SocketAddr>,
 }
 
-impl Server {
-    /// Binds what is to be bound, and serves.
+/// The API before it is served: all is bound, and nobody finds it yet.
+pub struct Bound {
+    listeners: Listeners,
+    config: ServerConfig,
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Bound").field(&self.config).finish()
+    }
+}
+
+impl Bound {
+    /// Serves a peer.
     ///
     /// # Errors
-    /// Something cannot be bound; then nothing is.
-    pub async fn start(handle: Handle, config: ServerConfig) -> Result<Self, BindError> {
-        let listeners = Listeners::bind(&config)?;
-        let (unix, tcp) = (config.unix.clone(), listeners.tcp_address());
+    /// The peer has stopped, or the socket cannot be put in its place.
+    pub async fn serve(self, handle: Handle) -> Result<Server, BindError> {
+        let Self { mut listeners, config } = self;
+        let (unix, tcp) = (config.unix, listeners.tcp_address());
         let (stop, stopped) = watch::channel(false);
         let activity = Arc::new(Activity::default());
         activity.touch();
@@ -123,6 +135,7 @@ impl Server {
         let locks = Locks::new(handle, &status, operators, Arc::clone(&activity), stopped.clone());
         let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
         let ended = until_stopped(stopped);
+        listeners.open()?;
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(STREAMS_MAX)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -131,7 +144,25 @@ impl Server {
             .http2_keepalive_interval(Some(PING_EVERY))
             .http2_keepalive_timeout(Some(PING_TIMEOUT))
             .serve_with_incoming_shutdown(service, listeners, ended);
-        Ok(Self { stop, serving: tokio::spawn(serving), activity, unix, tcp })
+        Ok(Server { stop, serving: tokio::spawn(serving), activity, unix, tcp })
+    }
+}
+
+impl Server {
+    /// Binds what is to be bound.
+    ///
+    /// # Errors
+    /// Something cannot be bound; then nothing is.
+    pub fn bind(config: ServerConfig) -> Result<Bound, BindError> {
+        Ok(Bound { listeners: Listeners::bind(&config)?, config })
+    }
+
+    /// Binds what is to be bound, and serves.
+    ///
+    /// # Errors
+    /// Something cannot be bound; then nothing is.
+    pub async fn start(handle: Handle, config: ServerConfig) -> Result<Self, BindError> {
+        Self::bind(config)?.serve(handle).await
     }
 
     /// The Unix socket it serves.

@@ -25,8 +25,11 @@ const LOOK_EVERY: Duration = PING_EVERY;
 /// A client that was not heard for so long, though it was pinged, may not run.
 const SILENCE_MAX: Duration = PING_EVERY.saturating_mul(2);
 
-/// What is said to those whose peer stops.
-const STOPPING: &str = "this peer is stopping; everything that the session held is released";
+/// What is said to those whose peer stops,
+const STOPPING: &str = "this peer is stopping";
+/// and to those who do not read.
+const UNREAD: &str =
+    "the answers of this session were not read, and there were more of them than a peer keeps";
 
 /// The answers of a session, as a stream. Whoever takes them also reads the requests, so that both are
 /// one task, and a client that does not read is not read from. Dropping it ends the session, with all
@@ -101,14 +104,26 @@ impl SessionStream {
                 return Poll::Ready(Some(Ok(Say::Refused(refused))));
             }
         }
-        let stopping = || Some(Err(Status::unavailable(STOPPING)));
         if self.stopped.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(stopping());
+            return Poll::Ready(Some(Err(ended(false, self.hold_if_cut))));
         }
         // Its own future keeps nothing between two polls: what it waits for is in the session.
         let next = ready!(pin!(session.next()).poll(cx));
-        Poll::Ready(next.map_or_else(stopping, |(call, reply)| Some(Ok(say(call, reply)))))
+        Poll::Ready(Some(match next {
+            Some((call, reply)) => Ok(say(call, reply)),
+            None => Err(ended(session.was_not_read(), self.hold_if_cut)),
+        }))
     }
+}
+
+/// Why the peer ended a session, and what becomes of what it held.
+fn ended(unread: bool, hold_if_cut: bool) -> Status {
+    let held = if unread || hold_if_cut { "ends with its lease" } else { "is released" };
+    let words = |why| format!("{why}; everything that the session held {held}");
+    if unread {
+        return Status::resource_exhausted(words(UNREAD));
+    }
+    Status::unavailable(words(STOPPING))
 }
 
 impl SessionStream {

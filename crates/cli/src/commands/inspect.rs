@@ -14,8 +14,9 @@ use crate::words;
 
 /// Shows what the hosts of a lock say about it, replica by replica
 ///
-/// The token is the holder's. The hosts know it only roughly: a peer is given a block of tokens at once, for several of
-/// its users, and a host may know the end of that block, or that of the one before.
+/// The token is the holder's: what it shows to a fence. `tokens up to` is another number: hosts give tokens to peers in
+/// blocks, each for several users of that peer, and this is the end of the last block that a host knows of. The holder's
+/// token lies in such a block, so it is mostly lower.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Inspect {
@@ -66,10 +67,11 @@ fn head(lock: &report::Lock, known: &Known) -> String {
         return format!("{name}\n{}waiting  {waiting}\n\n", lines.collect::<String>());
     }
     let holder = lock.holder.as_ref().map_or_else(|| "nobody".to_owned(), line);
-    let token = match lock.holder.as_ref().map_or(0, |holder| holder.token) {
-        0 if lock.token == 0 => words::token(0),
-        0 => format!("not known; the highest that a host knows is {}", lock.token),
-        token => token.to_string(),
+    let token = match lock.holder.as_ref().map(|holder| holder.token) {
+        None | Some(0) if lock.token == 0 => words::token(0),
+        None => format!("none now; those up to {} may have been used", lock.token),
+        Some(0) => format!("not known; hosts have given out those up to {}", lock.token),
+        Some(token) => token.to_string(),
     };
     format!("{name}\nholder   {holder}\nwaiting  {waiting}\ntoken    {token}\n\n")
 }
@@ -83,7 +85,7 @@ fn replicas(lock: &report::Lock, known: &Known) -> Table<7> {
         left("vote"),
         right("ends in"),
         right("waiting"),
-        right("highest token"),
+        right("tokens up to"),
         left("remark"),
     ]);
     for replica in &lock.replicas {
@@ -124,12 +126,15 @@ mod tests {
             head(&lock, &Known::default())
         );
         lock.holder = None;
-        let words = "token    not known; the highest that a host knows is 15";
+        let words = "token    none now; those up to 15 may have been used";
         assert!(
             head(&lock, &Known::default()).contains(words),
             "{}",
             head(&lock, &Known::default())
         );
+        lock.holder = Some(report::Holder::default());
+        let words = "token    not known; hosts have given out those up to 15";
+        assert!(head(&lock, &Known::default()).contains(words));
         lock.token = 0;
         assert!(
             head(&lock, &Known::default()).contains("token    -"),
@@ -140,6 +145,6 @@ mod tests {
         let mut table = Vec::new();
         replicas(&lock, &Known::default()).print(&mut table).expect("it can be written");
         let table = String::from_utf8(table).expect("UTF-8");
-        assert!(table.contains("highest token") && table.contains("15"), "{table}");
+        assert!(table.contains("tokens up to") && table.contains("15"), "{table}");
     }
 }

@@ -71,15 +71,15 @@ impl Key {
     }
 }
 
-/// The key in a file. One that others can read, or that is no file, is a mistake of the command line.
+/// The key in a file. One that has none, or that others can read, is a mistake of the command line.
 pub(crate) fn read(path: &Path) -> anyhow::Result<SwarmKey> {
     SwarmKey::read(path).map_err(failure)
 }
 
 fn failure(error: KeyError) -> anyhow::Error {
     match error {
-        KeyError::Exposed { .. } | KeyError::NotAFile => Failure::usage(error.to_string()).into(),
-        other => other.into(),
+        KeyError::Io { .. } | KeyError::Exists(_) | KeyError::Random(_) => error.into(),
+        mistake => Failure::usage(mistake.to_string()).into(),
     }
 }
 

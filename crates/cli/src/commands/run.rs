@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use crate::acquire::{Held, Names, Wish, joined, names};
 use crate::args;
+use crate::inside;
 use crate::outcome::{Failure, Verdict, after_help, complain};
 use crate::process::front::{self, Front, ORDERS, Post, STOP};
 use crate::process::group;
@@ -26,7 +27,8 @@ use crate::reach::Peer;
 /// command's own. Waits for the lock, runs the command, and gives the lock back. The command finds the name, the fencing
 /// token and who it is to the fence in SIGMALOCK_NAME, SIGMALOCK_TOKEN and SIGMALOCK_HOLDER (several names:
 /// several of each, with commas, in the order of SIGMALOCK_NAME); with --permits, which permit it has, counted
-/// from 0, in SIGMALOCK_SLOT.
+/// from 0, in SIGMALOCK_SLOT. A `run` or `lock` inside of it that wants the same lock would wait for itself, and is refused
+/// (exit code 64), unless there is room for both (--shared in both, --permits); it goes by SIGMALOCK_INSIDE.
 ///
 /// If the lock is lost, the command and all it started, however it was started, get SIGTERM and then SIGKILL,
 /// before anybody else can be let in. If `run` itself is killed, so are they, and the lock is kept until they are
@@ -196,6 +198,8 @@ impl Run {
         let mut command = group::command(&self.command, has_terminal)?;
         command.env("SIGMALOCK_NAME", self.names.joined());
         command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        let outer = std::env::var_os(inside::VARIABLE);
+        command.env(inside::VARIABLE, inside::told(&self.names, &held.tokens(), outer.as_deref()));
         command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
         if !held.slots().is_empty() {
             command.env("SIGMALOCK_SLOT", joined(&held.slots()));

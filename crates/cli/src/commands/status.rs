@@ -103,6 +103,10 @@ fn describe(status: &PeerStatus, columns: Option<usize>) -> String {
     let can_grant = match (status.can_grant, by_others) {
         (true, true) => "yes, by the votes of others",
         (true, false) => "yes",
+        // A swarm of several, or of others.
+        (false, _) if !status.private && status.members != 1 && status.standing != "founding" => {
+            "not here (other peers may)"
+        }
         (false, _) => "no",
     };
     line("can grant", can_grant.to_owned());
@@ -175,6 +179,9 @@ mod tests {
         };
         let text = describe(&status, Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("\ncan grant  not here (other peers may)\n"), "{text}");
+        let alone = PeerStatus { private: true, ..PeerStatus::default() };
+        assert!(describe(&alone, None).contains("\ncan grant  no\n"));
         assert!(text.contains("\nlistens at /ip4/192.0.2.2/tcp/7421\n"), "{text}");
         assert!(text.contains(&format!("\nknown as   {id}\n")), "{text}");
         let unbroken = describe(&status, None);

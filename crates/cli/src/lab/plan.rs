@@ -23,6 +23,8 @@ use crate::words;
 /// are bounds, for hosts that vote again at once after they forgot; ours abstain instead.
 #[derive(Debug, Args)]
 #[command(after_help = after_lab_help(EXAMPLES))]
+#[command(mut_arg("n", |n| n.help("n, the replicas that guard the lock [default: the fewest that meet the target]")))]
+#[command(mut_arg("m", |m| m.help("m, the votes that hold it: more than half of n [default: all but a quarter of n]")))]
 pub(crate) struct Plan {
     /// T, how long a peer lives on average
     #[arg(long, value_name = "DUR", default_value = "10000s", value_parser = args::positive_span)]

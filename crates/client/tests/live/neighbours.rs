@@ -237,17 +237,19 @@ print('granted by', grpc.__version__)
 
 /// A Python that has gRPC, if there is one.
 fn python_with_grpc() -> Option<String> {
+    python_with("import grpc", "grpcio (Debian: python3-grpcio)")
+}
+
+fn python_with(modules: &str, what: &str) -> Option<String> {
     let named = std::env::var("SIGMALOCK_TEST_PYTHON").ok();
     let candidates = named.map_or(vec!["/usr/bin/python3".into(), "python3".into()], |it| vec![it]);
     let has_grpc = |python: &String| {
-        let ran = Command::new(python).args(["-c", "import grpc"]).output();
+        let ran = Command::new(python).args(["-c", modules]).output();
         ran.is_ok_and(|ran| ran.status.success())
     };
     let python = candidates.into_iter().find(has_grpc);
     if python.is_none() {
-        eprintln!(
-            "SKIPPED, NOTHING TESTED: there is no Python with grpcio (Debian: python3-grpcio)"
-        );
+        eprintln!("SKIPPED, NOTHING TESTED: there is no Python with {what}");
     }
     python
 }
@@ -265,6 +267,63 @@ async fn grpc_of_python_uses_the_socket_as_it_comes() {
         assert!(said.contains("granted by"), "{address}: {wrong}");
         eprintln!("{address}: {}", said.trim());
     }
+}
+
+/// The program of docs/api.md, as it is there.
+fn python_of_the_docs() -> &'static str {
+    let docs = include_str!("../../../../docs/api.md");
+    let (_, program) = docs.split_once("```python\n").unwrap();
+    program.split_once("```").unwrap().0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_python_of_the_docs_waits_is_inside_with_a_token_and_gives_the_lock_back() {
+    let modules = "import grpc, grpc_tools.protoc, google.protobuf";
+    let Some(python) = python_with(modules, "grpcio-tools (pip install grpcio-tools)") else {
+        return;
+    };
+    let peer = Peer::start().await;
+    let client = peer.client().await;
+    let made = Command::new(&python)
+        .args(["-m", "grpc_tools.protoc", "-I", "../api/proto", "sigmalock/v1/sigmalock.proto"])
+        .args(
+            ["--python_out", "--grpc_python_out"]
+                .map(|out| format!("{out}={}", peer.dir.0.display())),
+        )
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let guard = client.lock("/render/frame-17").acquire().await.unwrap();
+    let mut program = tokio::process::Command::new(&python);
+    program.args(["-c", python_of_the_docs()]).env("PYTHONPATH", &peer.dir.0);
+    program.env("SIGMALOCK_API", peer.unix()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = program.kill_on_drop(true).spawn().unwrap();
+    let waits = async {
+        while client.status().await.unwrap().waiting == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON * 2, waits).await.expect("it waits");
+    assert!(program.try_wait().unwrap().is_none());
+    let before = guard.token();
+    guard.release().await.unwrap();
+    let mut said = String::new();
+    let mut out = tokio::io::BufReader::new(program.stdout.take().unwrap());
+    let line = tokio::io::AsyncBufReadExt::read_line(&mut out, &mut said);
+    timeout(SOON, line).await.expect("it is inside").unwrap();
+    let token: u64 =
+        said.trim().strip_prefix("inside with token ").expect("it is").parse().unwrap();
+    assert!(token > before, "{token} after {before}");
+    let ended = timeout(SOON, program.wait_with_output()).await.expect("it ends").unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    client
+        .lock("/render/frame-17")
+        .try_acquire()
+        .await
+        .expect("given back")
+        .release()
+        .await
+        .unwrap();
 }
 
 /// Holds a lock for two seconds at a time, and says so; then it does what any program does, until nobody listens.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sigmalock_core::{CallId, LocalTime, LockReply, LockRequest, Refusal};
-use tokio::sync::mpsc;
 
 use crate::handle::{CALLS_PER_SESSION_MAX, ReplySender};
 use crate::purse::Purse;
@@ -274,14 +273,7 @@ impl Calls {
     /// Shows a reply to its user. False if that session does not take its replies, and must end.
     pub(crate) fn deliver(&self, addressee: Addressee, reply: LockReply) -> bool {
         let Some(member) = self.sessions.get(&addressee.session) else { return true };
-        if !member.purse.begin_reply() {
-            return false;
-        }
-        let sent = member.replies.try_send((addressee.number, reply));
-        if sent.is_err() {
-            member.purse.end_replies(1);
-        }
-        !matches!(sent, Err(mpsc::error::TrySendError::Full(_)))
+        member.replies.send(&member.purse, addressee.number, reply)
     }
 }
 

@@ -341,7 +341,8 @@ impl<P: Live> Driver<P> {
             self.with_world(Output::flush);
         }
         for session in std::mem::take(&mut self.overfull) {
-            self.close(session, false);
+            // Whoever does not read does not know yet, and may be inside until its lease ends.
+            self.close(session, true);
         }
     }
 

@@ -122,40 +122,55 @@ pub(crate) fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Starts a transport on the current tokio runtime. When this returns, the peer listens.
-pub(crate) async fn start(settings: Settings<'_>) -> Result<Started, StartError> {
-    let Settings { config, identity, incarnation, origin } = settings;
+/// A transport that has its addresses. The system takes connections, and nobody answers them yet.
+pub(crate) struct Listening {
+    swarm: Swarm<swarm::Behaviour>,
+}
+
+/// Listens, on the current tokio runtime.
+pub(crate) async fn listen(config: &Config, identity: &Identity) -> Result<Listening, StartError> {
     check(config)?;
     let mut swarm = swarm::build(config, identity)?;
-    listen(&mut swarm, &config.listen).await?;
-    let told: Vec<_> = match config.advertise.as_slice() {
-        [] if swarm.behaviour().relay_server.is_enabled() => swarm.listeners().cloned().collect(),
-        advertised => advertised.to_vec(),
-    };
-    told.into_iter().for_each(|address| swarm.add_external_address(address));
+    listen_at(&mut swarm, &config.listen).await?;
+    Ok(Listening { swarm })
+}
 
-    let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
-    let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
-    let mut me = handshake::Me::new(config, identity.network_id(), incarnation);
-    me.origin = Arc::clone(origin);
-    let info = PeerInfo {
-        peer: me.peer,
-        network: me.network,
-        key: identity.key(),
-        role: me.role,
-        incarnation,
-        addresses: swarm.listeners().cloned().collect(),
-        reached_at: None,
-        name: config.name.clone(),
-        origin: origin.get(),
-    };
-    let hub = hub::Hub::new(swarm, me, config, events);
-    tokio::spawn(hub.run(command_receiver));
-    Ok(Started { commands, events: event_receiver, me: info })
+impl Listening {
+    /// Begins.
+    pub(crate) fn run(self, settings: Settings<'_>) -> Started {
+        let Self { mut swarm } = self;
+        let Settings { config, identity, incarnation, origin } = settings;
+        let told: Vec<_> = match config.advertise.as_slice() {
+            [] if swarm.behaviour().relay_server.is_enabled() => {
+                swarm.listeners().cloned().collect()
+            }
+            advertised => advertised.to_vec(),
+        };
+        told.into_iter().for_each(|address| swarm.add_external_address(address));
+
+        let (commands, command_receiver) = mpsc::channel(limits::COMMANDS_MAX);
+        let (events, event_receiver) = mpsc::channel(EVENTS_MAX);
+        let mut me = handshake::Me::new(config, identity.network_id(), incarnation);
+        me.origin = Arc::clone(origin);
+        let info = PeerInfo {
+            peer: me.peer,
+            network: me.network,
+            key: identity.key(),
+            role: me.role,
+            incarnation,
+            addresses: swarm.listeners().cloned().collect(),
+            reached_at: None,
+            name: config.name.clone(),
+            origin: origin.get(),
+        };
+        let hub = hub::Hub::new(swarm, me, config, events);
+        tokio::spawn(hub.run(command_receiver));
+        Started { commands, events: event_receiver, me: info }
+    }
 }
 
 /// Listens, and waits until each address is known to work. For those at a relay there must be a session with that first.
-async fn listen(
+async fn listen_at(
     swarm: &mut Swarm<swarm::Behaviour>, addresses: &[Multiaddr],
 ) -> Result<(), StartError> {
     let mut waiting: Vec<(ListenerId, Multiaddr)> = Vec::new();

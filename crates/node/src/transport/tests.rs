@@ -16,7 +16,7 @@ use sigmalock_protocols::parts::Quorum;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-use super::{Settings, start};
+use super::{Settings, listen};
 use crate::config::{Beginning, Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::key::SwarmKey;
@@ -70,9 +70,8 @@ impl Peer {
 
     pub(super) async fn start_as(config: &Config, identity: &Identity) -> Self {
         let incarnation = new_incarnation().unwrap();
-        let started = start(Settings { config, identity, incarnation, origin: &Arc::default() })
-            .await
-            .unwrap();
+        let settings = Settings { config, identity, incarnation, origin: &Arc::default() };
+        let started = listen(config, identity).await.unwrap().run(settings);
         let super::Started { commands, events, me } = started;
         Self { commands, events, me, up: vec![], down: vec![], twins: 0 }
     }

@@ -10,7 +10,7 @@ use crate::parts::hosting::Terms;
 pub trait OverViews: Driven {
     /// Whether a message promises something that counts in one view only.
     fn is_promise(message: &Self::Message) -> bool;
-    /// This peer is in on these terms from now on.
+    /// This peer is in on these terms from now on: it promises nothing before, and counts on no promise for longer.
     fn stand(&mut self, terms: Terms);
     /// The terms may let it promise what it could not before.
     fn go_on(&mut self, _cx: &mut Context<'_, Self>) {}

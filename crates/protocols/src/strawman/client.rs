@@ -137,7 +137,7 @@ impl Strawman {
     fn count(&mut self, cx: &mut Cx<'_>, call: CallId) {
         let (n, m) = (self.config.quorum.n(), self.config.quorum.m());
         let Some(claim) = self.claims.get_mut(&call) else { return };
-        let deadline = claim.deadline(m);
+        let deadline = claim.deadline(m).min(self.hosting.counts_until());
         let warning = self.config.warning_max.min(claim.ttl / 10);
         match claim.phase {
             Phase::Asking if deadline > cx.now() + warning => {

@@ -177,7 +177,18 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         draw::patience_after_heal(&subject.tuning) + (silence + delay) * 4 + views;
     config.duration =
         if heal_at.is_some() { safety + config.patience_after_heal * 4 } else { safety };
+    if !subject.protocol.card().promises.joins_fast {
+        begin_later(&mut config, views);
+    }
     (subject, config)
+}
+
+/// Where every newcomer waits for a lease, it takes as long until all are in whom the plan counts on.
+fn begin_later(config: &mut RunConfig, by: Span) {
+    let FaultPlan { faults, heal_at, .. } = &mut config.faults;
+    faults.iter_mut().for_each(|(at, _)| *at = *at + by);
+    *heal_at = heal_at.map(|at| at + by);
+    config.duration = config.duration + by;
 }
 
 fn moves(rng: &mut Rng, kind: Kind) -> Moves {

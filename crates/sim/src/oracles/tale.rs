@@ -9,6 +9,7 @@ use crate::history::{Ending, Ledger, Record, TrueTime, What};
 /// 100 ms one way, 10 s of patience.
 pub(super) fn setting() -> Setting {
     Setting {
+        answers: &[],
         replicas: 3,
         one_way_worst: Span::from_millis(100),
         faulty: false,

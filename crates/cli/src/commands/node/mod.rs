@@ -1,6 +1,7 @@
-//! `node`: a peer. `founding` is how its swarm begins, `secret` its key and what tells others of it, `voice` what it says
-//! while it runs.
+//! `node`: a peer. `founding` is how its swarm begins, `secret` its key and what tells others of it, `elsewhere` where a
+//! private one serves, `voice` what it says while it runs.
 
+mod elsewhere;
 mod founding;
 mod launch;
 mod log;
@@ -18,7 +19,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sigmalock::place;
 use sigmalock_api::server::{Server, ServerConfig, Users};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Handle, Membership, Node as Peer, PeerName, Role};
+use sigmalock_node::{Config, Membership, Node as Peer, PeerName, Role, StartError};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 
@@ -210,7 +211,7 @@ impl Node {
         let config = self.peer_config()?;
         self.ask_before_founding(&config)?;
         self.log.begin();
-        let served = self.leave_a_trace(&config).and_then(|()| super::block_on(self.serve(config)));
+        let served = super::block_on(self.serve(config));
         served.or_else(|error| match self.log.json {
             true => {
                 tracing::error!(target: log::VOICE, "{error:#}");
@@ -225,12 +226,8 @@ impl Node {
         let mut signals = Signals::new(&[Signal::INT, Signal::TERM])?;
         let _ignored = if self.private { Some(Signals::new(&[Signal::HUP])?) } else { None };
         let data = config.data.clone();
-        let mut peer = Peer::start(config).await.map_err(|error| {
-            let usage = error.is_about_settings().then(|| Failure::usage(error.to_string()).into());
-            usage.unwrap_or_else(|| anyhow::Error::from(error))
-        })?;
+        let (mut peer, server) = self.start(config).await?;
         let handle = peer.handle();
-        let server = self.server(handle.clone()).await?;
         let told = self.announce(&peer, &server, data).await?;
         let idle = self.idle_exit.or(self.private.then_some(PRIVATE_IDLE));
         tokio::select! {
@@ -252,6 +249,34 @@ impl Node {
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         }
         Ok(Verdict::Holds)
+    }
+
+    /// What tells that this machine is one of a swarm is written last before somebody may hear of the peer: who was refused,
+    /// by whatever it is, was in no swarm. And it is written before: who may have been in one is known to have been.
+    async fn start(&self, config: Config) -> anyhow::Result<(Peer, Server)> {
+        let refused = |error| self.refused(error);
+        let mut prepared = Peer::prepare(config).await.map_err(refused)?;
+        let bound = Server::bind(self.server_config()?)?;
+        prepared.open().map_err(refused)?;
+        if let (true, Some(data)) = (self.private, &prepared.config().data) {
+            elsewhere::note(data, &self.socket()?)?;
+        }
+        self.leave_a_trace(prepared.config())?;
+        let peer = prepared.start().await.map_err(refused)?;
+        let server = bound.serve(peer.handle()).await?;
+        Ok((peer, server))
+    }
+
+    /// Why there is no peer, and what to do.
+    fn refused(&self, error: StartError) -> anyhow::Error {
+        if error.is_about_settings() {
+            return Failure::usage(error.to_string()).into();
+        }
+        let elsewhere = || elsewhere::says(&self.data_dir().ok()?, &self.socket().ok()?);
+        match elsewhere().filter(|_| self.private && error.is_in_use()) {
+            Some(words) => Failure::no_peer(words).into(),
+            None => error.into(),
+        }
     }
 
     fn peer_config(&self) -> anyhow::Result<Config> {
@@ -323,9 +348,9 @@ impl Node {
         Ok(if self.private { place::private_socket()? } else { place::socket()? })
     }
 
-    /// Serves the socket, and TCP only where it was asked for.
-    async fn server(&self, handle: Handle) -> anyhow::Result<Server> {
-        let config = ServerConfig {
+    /// The socket, and TCP only where it was asked for.
+    fn server_config(&self) -> anyhow::Result<ServerConfig> {
+        Ok(ServerConfig {
             unix: Some(self.socket()?),
             users: self.users.unwrap_or_default(),
             operators: self.operators.clone(),
@@ -334,8 +359,7 @@ impl Node {
                 Some(Api::Nowhere) | None => None,
             },
             remote: false,
-        };
-        Ok(Server::start(handle, config).await?)
+        })
     }
 }
 

@@ -22,9 +22,9 @@ use crate::words;
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often to look whether locks can be granted.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// What is over sooner than this is not worth a line,
+/// What is over sooner than this is not worth a line, once all was well,
 const PATIENCE: Duration = Duration::from_secs(3);
-/// nor, later, is what changes sooner than this.
+/// nor before that, or later, is what changes sooner than this.
 const STEADY: Duration = Duration::from_secs(1);
 /// A peer that has left sooner than this need not say that it is about to.
 const LEAVE_QUIETLY_FOR: Duration = Duration::from_millis(500);
@@ -164,7 +164,9 @@ pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
         if shape == Shape::Well {
             well = Instant::now();
         }
-        let lasts = since.elapsed() > STEADY && well.elapsed() > PATIENCE;
+        // Who has just been started is waited for.
+        let patience = if said.is_none() { STEADY } else { PATIENCE };
+        let lasts = since.elapsed() > STEADY && well.elapsed() > patience;
         // A swarm that grows or shrinks is told of once, when it has.
         let resized =
             shape == Shape::Well && said_numbers != last_numbers && steady.elapsed() > PATIENCE;

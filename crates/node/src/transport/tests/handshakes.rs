@@ -78,15 +78,7 @@ async fn an_address_that_is_taken_is_a_clear_error() {
     let a = Peer::start(&config(vec![])).await;
     let mut settings = config(vec![]);
     settings.listen.clone_from(&a.me.addresses);
-    let identity = Identity::ephemeral();
-    let incarnation = new_incarnation().unwrap();
-    let started = start(Settings {
-        config: &settings,
-        identity: &identity,
-        incarnation,
-        origin: &Arc::default(),
-    })
-    .await;
+    let started = listen(&settings, &Identity::ephemeral()).await;
     let error = started.err().unwrap().to_string();
     assert!(error.contains("cannot listen on /ip4/127.0.0.1/tcp/"), "{error}");
     assert!(error.contains("in use"), "{error}");
