@@ -28,7 +28,7 @@ impl Views {
                 self.on_remembered(cx, from, badge, start, writes);
             }
             Message::Vouched { start } => self.on_vouched(cx, from, start),
-            Message::Forgot { old_disk } => self.on_forgot(from, old_disk),
+            Message::Forgot { old_disk } => self.on_forgot(from, old_disk, cx.now()),
             Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
             Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
             Message::Pledged { origin } => self.on_pledged(cx, from, origin),

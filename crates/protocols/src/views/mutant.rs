@@ -66,8 +66,10 @@ crate::parts::mutants::mutants! {
     ForgetsCounts = "forgets-counts",
     /// A peer that is told of a newer disk does not write that down.
     DisownsForNow = "disowns-for-now",
-    /// Members have to show up within two round trips of the start of one that came back, though it did not know yet
-    /// that it is a member.
+    /// The word of a member that has found its own disk to be an old one goes on to count.
+    BelievesOldDisks = "believes-old-disks",
+    /// Members have to show up within two round trips of the start of one that came back, though nobody has vouched for
+    /// it by then.
     WaitsFromItsStart = "waits-from-its-start",
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most",

@@ -8,3 +8,4 @@ mod refutations;
 mod rules;
 mod stories;
 mod town;
+mod vouchers;

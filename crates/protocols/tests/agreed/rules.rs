@@ -313,10 +313,10 @@ fn one_that_forgot_vouches(broken: Option<Mutant>) -> Town {
     [2, 3].into_iter().for_each(|peer| drop(town.stop(peer)));
     town.packets.clear();
     town.written.insert(2, written);
-    town.start(3, Birth::Amnesiac);
-    town.start(2, recovered(&backup));
-    town.part(&[2, 3], &[0, 1, 4, ALICE]);
-    town.packets.clear();
+    town.start_alone(3, Birth::Amnesiac);
+    town.start_alone(2, recovered(&backup));
+    town.meet(&[2, 3], &[BOB]);
+    town.meet(&[2], &[3]);
     town.ask(BOB);
     let cut = |packet: &Packet| {
         let one = |peer: u64| [2, 3].contains(&peer);

@@ -153,7 +153,10 @@ impl Town {
         config.locks.mutant = self.sigma;
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
-        let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();
+        let disk = match &birth {
+            Birth::Recovered(records) => records.iter().cloned().collect(),
+            Birth::First | Birth::Amnesiac => BTreeMap::new(),
+        };
         let agreed = Agreed::new(PeerId(peer), config);
         let place = Place { agreed, timers: BTreeMap::new(), disk, told: Vec::new() };
         self.places.insert(peer, place);

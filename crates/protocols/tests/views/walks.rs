@@ -165,6 +165,7 @@ fn every_rule_is_needed() {
         M::ForgetsCounts,
         M::HasASayThoughAstray,
         M::KeepsItsWitnesses,
+        M::BelievesOldDisks,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,
