@@ -44,6 +44,7 @@ impl Inspect for Agreed {
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
             strangers: self.views.strangers().collect(),
+            rivals: self.views.rivals().collect(),
             outdated: self.views.outdated().collect(),
             vouched_in: self.views.vouched_in(now),
         })
@@ -76,6 +77,7 @@ impl Agreed {
         let founder = self.since == 1;
         let nobody = (self.is_forced() || founder) && matches!(standing, Standing::Learning { .. });
         !nobody
+            && !self.views.has_rivals()
             && !members.is_empty()
             && members.iter().filter(votes).count() >= needed
             && self.views.counts_until(now) > now
@@ -98,7 +100,7 @@ impl Agreed {
         let needed = members.len() / 2 + 1;
         if up < needed || self.views.counts_until(now) <= now {
             Standing::Minority { up: up as u16, needed: needed as u16 }
-        } else if self.views.is_astray() {
+        } else if self.views.is_astray() || self.views.has_rivals() {
             Standing::Unvouched
         } else if self.votes_from > now {
             Standing::Learning { for_at_most: self.votes_from.since(now) }

@@ -84,7 +84,8 @@ pub struct Agreed {
     votes_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
-    /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name.
+    /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name; and nobody whom
+    /// it reaches is in another view of the same number.
     vouched_for: bool,
     /// Who else is at which view.
     others: Whereabouts,
@@ -287,7 +288,8 @@ impl Agreed {
         if !late {
             self.follow_view(cx);
         }
-        let vouched_for = self.views.is_vouched_for() && !self.views.is_astray();
+        let unrivalled = !self.views.is_astray() && !self.views.has_rivals();
+        let vouched_for = self.views.is_vouched_for() && unrivalled;
         let was = core::mem::replace(&mut self.vouched_for, vouched_for);
         if vouched_for && !was {
             self.pass_locks(cx, Input::Fire(sigma::Timer::Join));

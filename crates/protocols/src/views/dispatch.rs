@@ -21,6 +21,9 @@ impl Views {
                     .for_each(|(start, writes)| self.note_writes(from, start, writes));
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
+                if writes.is_some() {
+                    self.compare(cx, from, view);
+                }
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
             Message::Began { badge, start, after } => self.on_began(cx, from, badge, start, after),

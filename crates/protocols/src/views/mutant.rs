@@ -71,6 +71,8 @@ crate::parts::mutants::mutants! {
     /// Members have to show up within two round trips of the start of one that came back, though nobody has vouched for
     /// it by then.
     WaitsFromItsStart = "waits-from-its-start",
+    /// A member goes on though it reaches a member of another view of the same number.
+    GoesOnBesideAnother = "goes-on-beside-another",
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most",
     /// Who is pledged to a swarm pledges itself to another one, too.
