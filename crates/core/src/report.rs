@@ -50,6 +50,8 @@ pub struct ViewReport {
     pub gets_locks: bool,
     /// Peers that can be reached and are of another swarm, as far as known.
     pub strangers: Vec<PeerId>,
+    /// Peers that can be reached and are in another view of this number: while they are there, this peer does not vote.
+    pub rivals: Vec<PeerId>,
     /// Peers that came back with an old disk, as they said, and have not been taken in anew since.
     pub outdated: Vec<PeerId>,
     /// With [`Standing::Unvouched`], once somebody has vouched: for so long at most it waits for the others that it

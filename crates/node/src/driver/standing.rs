@@ -169,6 +169,12 @@ impl<P: Live> Driver<P> {
 
     /// Why a member that came back does not vote yet, and for how long.
     fn why_unvouched(&self, view: &ViewReport) -> String {
+        if !view.rivals.is_empty() {
+            return format!(
+                "this swarm is two, because old data directories were put back, and nobody knows which one is right:                  stop all of one, and delete their data directories; in the other one are {}",
+                self.named(&view.rivals)
+            );
+        }
         let up = view.members.iter().filter(|member| member.silent_for.is_none()).count();
         let comes_back = "this peer has just come back: it votes when";
         match view.vouched_in {

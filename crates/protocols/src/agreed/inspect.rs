@@ -44,6 +44,7 @@ impl<P: OverViews + Inspect> Inspect for Agreed<P> {
             members,
             votes: (quorum.n() as u16, quorum.m() as u16),
             strangers: self.views.strangers().collect(),
+            rivals: self.views.rivals().collect(),
             outdated: self.views.outdated().collect(),
             vouched_in: self.views.vouched_in(now),
         })
@@ -77,6 +78,7 @@ impl<P: OverViews> Agreed<P> {
         let founder = self.since == 1;
         let nobody = (self.is_forced() || founder) && matches!(standing, Standing::Learning { .. });
         !nobody
+            && !self.views.has_rivals()
             && !members.is_empty()
             && members.iter().filter(votes).count() >= needed
             && self.views.counts_until(now) > now
@@ -99,7 +101,7 @@ impl<P: OverViews> Agreed<P> {
         let needed = members.len() / 2 + 1;
         if up < needed || self.views.counts_until(now) <= now {
             Standing::Minority { up: up as u16, needed: needed as u16 }
-        } else if self.views.is_astray() {
+        } else if self.views.is_astray() || self.views.has_rivals() {
             Standing::Unvouched
         } else if self.promises_from > now {
             Standing::Learning { for_at_most: self.promises_from.since(now) }

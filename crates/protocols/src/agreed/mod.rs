@@ -103,7 +103,8 @@ pub struct Agreed<P: OverViews> {
     promises_from: LocalTime,
     /// Whether that is on disk.
     votes: bool,
-    /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name.
+    /// Whether somebody has vouched for what is on its disk, and for its being the only one of its name; and nobody whom
+    /// it reaches is in another view of the same number.
     vouched_for: bool,
     /// Until when it is certain that promises counted now are not passed over by a later view.
     counts_until: LocalTime,
@@ -303,7 +304,8 @@ impl<P: OverViews> Agreed<P> {
         if !late {
             self.follow_view(cx);
         }
-        let vouched_for = self.views.is_vouched_for() && !self.views.is_astray();
+        let unrivalled = !self.views.is_astray() && !self.views.has_rivals();
+        let vouched_for = self.views.is_vouched_for() && unrivalled;
         let was = core::mem::replace(&mut self.vouched_for, vouched_for);
         if vouched_for && !was {
             self.with_inside(cx, P::go_on);

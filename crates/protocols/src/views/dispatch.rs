@@ -21,6 +21,9 @@ impl Views {
                     .for_each(|(start, writes)| self.note_writes(from, start, writes));
                 self.on_known(cx, from, view, settled);
                 self.confirm(cx, from, view, sent);
+                if writes.is_some() {
+                    self.compare(cx, from, view);
+                }
             }
             Message::Learn(roster) => self.on_learn(cx, from, *roster),
             Message::Began { badge, start, after } => self.on_began(cx, from, badge, start, after),
@@ -28,7 +31,7 @@ impl Views {
                 self.on_remembered(cx, from, badge, start, writes);
             }
             Message::Vouched { start } => self.on_vouched(cx, from, start),
-            Message::Forgot { old_disk } => self.on_forgot(from, old_disk),
+            Message::Forgot { old_disk } => self.on_forgot(from, old_disk, cx.now()),
             Message::Blank { expects, badge } => self.on_blank(cx, from, expects, badge),
             Message::Pledge { origin, expects } => self.on_pledge(cx, from, origin, expects),
             Message::Pledged { origin } => self.on_pledged(cx, from, origin),

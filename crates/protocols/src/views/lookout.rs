@@ -88,7 +88,7 @@ impl Views {
 
     pub(super) fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
         self.up.insert(peer);
-        self.meet(peer, cx.now());
+        self.meet(peer);
         self.down.remove(&peer);
         self.wishes.on_up(peer);
         self.ask(cx, peer);

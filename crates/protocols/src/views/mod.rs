@@ -26,7 +26,7 @@
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
 //! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
-//! counts, `strangers` who is of another swarm, `founding` how hosts that know of none make one, `vouching` how
+//! counts, `strangers` who is of another swarm, or in another view of the same number, `founding` how hosts that know of none make one, `vouching` how
 //! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone,
 //! `disk` what must survive, `request` what a peer may be asked for, `dispatch` who hears which message. The
 //! shape of the agreement is Lamport's ("Paxos Made Simple"); that one view decides the next is as in his
@@ -250,7 +250,7 @@ impl Views {
     #[must_use]
     pub fn has_a_say(&self) -> bool {
         let astray = self.is_astray() && !self.config.breaks(Mutant::HasASayThoughAstray);
-        self.has_a_say_alone() && !astray
+        self.has_a_say_alone() && !astray && !self.has_rivals()
     }
 
     /// Whether its word counts with itself.
@@ -337,6 +337,7 @@ impl Views {
         if !self.config.breaks(Mutant::KeepsConfirmations) {
             self.confirmed = Confirmations::default();
         }
+        self.strangers.move_on();
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         self.save(cx);

@@ -76,9 +76,13 @@ crate::parts::mutants::mutants! {
     ForgetsCounts = "forgets-counts": "exclusion" agreed told,
     /// A peer that is told of a newer disk does not write that down.
     DisownsForNow = "disowns-for-now": "exclusion" agreed told,
-    /// Members have to show up within two round trips of the start of one that came back, though it did not know yet
-    /// that it is a member.
+    /// The word of a member that has found its own disk to be an old one goes on to count.
+    BelievesOldDisks = "believes-old-disks": "exclusion" agreed told,
+    /// Members have to show up within two round trips of the start of one that came back, though nobody has vouched for
+    /// it by then.
     WaitsFromItsStart = "waits-from-its-start": "exclusion" agreed told,
+    /// A member goes on though it reaches a member of another view of the same number.
+    GoesOnBesideAnother = "goes-on-beside-another": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most": "exclusion" agreed told,
     /// Who is pledged to a swarm pledges itself to another one, too.

@@ -51,6 +51,8 @@ impl Views {
         if roster.number() > self.number() {
             self.install(cx, roster);
             self.tell(cx, from);
+        } else {
+            self.on_no_news(cx, from, &roster);
         }
     }
 

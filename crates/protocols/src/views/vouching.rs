@@ -36,7 +36,8 @@ use super::{Cx, Loss, Note, Standing, Views};
 /// A disk remembers so many of its starts, first of all those that somebody vouched for. A member that knows another one
 /// only takes the disk for an old one, which costs a removal.
 pub const STARTS_MAX: usize = 64;
-/// So many round trips do members have to show up, before one is believed of whom not all have vouched.
+/// So many round trips from the first word on do members have to show up, before one is believed of whom not all have
+/// vouched.
 const PRESENCE: u64 = 2;
 /// So many do those have that showed up to say what they remember, if one of them has: longer than it takes them to
 /// tell two peers with one identity from one that was restarted.
@@ -86,7 +87,7 @@ pub(super) struct Vouching {
     met: BTreeSet<PeerId>,
     /// and all that were there in this life.
     seen: BTreeSet<PeerId>,
-    /// Why it may not be the newest of its name, and since when it, being a member or perhaps one, can have been told.
+    /// Why it may not be the newest of its name, and since when somebody says that it is, if somebody does.
     doubt: Option<(Doubt, LocalTime)>,
     /// Whom it has asked to be removed in its name, in this life.
     quarrels: BTreeSet<Badge>,
@@ -170,15 +171,8 @@ impl Views {
         self.doubts(Doubt::OutOfSight)
     }
 
-    /// A peer is there. From the first member on the others have time to show up.
-    pub(super) fn meet(&mut self, peer: PeerId, now: LocalTime) {
-        let first = self.is_in(peer) && !self.vouching.seen.iter().any(|seen| self.is_in(*seen));
-        if first
-            && !self.config.breaks(Mutant::WaitsFromItsStart)
-            && let Some((_, since)) = &mut self.vouching.doubt
-        {
-            *since = now;
-        }
+    /// A peer is there.
+    pub(super) fn meet(&mut self, peer: PeerId) {
         self.vouching.meet(peer);
     }
 
@@ -212,10 +206,6 @@ impl Views {
 
     /// This peer is in a new view, and may not have been in the last.
     pub(super) fn join_in(&mut self, cx: Cx<'_, '_>, was_member: bool) {
-        let anew = !was_member && !self.config.breaks(Mutant::WaitsFromItsStart);
-        if anew && let Some((_, since)) = &mut self.vouching.doubt {
-            *since = cx.now();
-        }
         if self.vouching.doubt.is_some() || !was_member {
             self.introduce(cx);
         }
@@ -334,6 +324,14 @@ impl Views {
     pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
         let this_one = self.start() == Some(start) || self.config.breaks(Mutant::HearsAnyVoucher);
         if this_one && self.is_in(from) {
+            if self.vouching.by.is_empty()
+                && !self.config.breaks(Mutant::WaitsFromItsStart)
+                && let Some((_, since)) = &mut self.vouching.doubt
+            {
+                // From now on those who know better have time to show up: before, there may have been nobody but one
+                // that has forgotten.
+                *since = cx.now();
+            }
             self.vouching.by.insert(from);
             self.vouching.met.insert(from);
             if let Some(life) = self.starts.last_mut().filter(|life| !life.vouched) {
@@ -407,9 +405,16 @@ impl Views {
         }
     }
 
-    pub(super) fn on_forgot(&mut self, from: PeerId, old_disk: bool) {
+    pub(super) fn on_forgot(&mut self, from: PeerId, old_disk: bool, now: LocalTime) {
         if self.is_in(from) && self.vouching.forgetful.len() < FORGETFUL_MAX {
             self.vouching.forgetful.insert(from, old_disk);
+        }
+        // What it said of this start, it said by what was on that disk.
+        if old_disk && !self.config.breaks(Mutant::BelievesOldDisks) {
+            self.vouching.by.remove(&from);
+            if self.vouching.met.remove(&from) {
+                self.look_for_witnesses(now);
+            }
         }
     }
 

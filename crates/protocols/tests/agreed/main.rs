@@ -9,3 +9,4 @@ mod refutations;
 mod rules;
 mod stories;
 mod town;
+mod vouchers;

@@ -313,10 +313,10 @@ fn one_that_forgot_vouches(broken: Option<Mutant>) -> Town {
     [2, 3].into_iter().for_each(|peer| drop(town.stop(peer)));
     town.packets.clear();
     town.written.insert(2, written);
-    town.start(3, Birth::Amnesiac);
-    town.start(2, recovered(&backup));
-    town.part(&[2, 3], &[0, 1, 4, ALICE]);
-    town.packets.clear();
+    town.start_alone(3, Birth::Amnesiac);
+    town.start_alone(2, recovered(&backup));
+    town.meet(&[2, 3], &[BOB]);
+    town.meet(&[2], &[3]);
     town.ask(BOB);
     let cut = |packet: &Packet| {
         let one = |peer: u64| [2, 3].contains(&peer);
@@ -373,4 +373,33 @@ fn newcomers_ask_an_old_disk(broken: Option<sigma::Mutant>) -> Town {
 fn who_does_not_know_whether_its_disk_is_the_newest_tells_no_newcomer_of_votes() {
     assert!(!are_two_inside(&newcomers_ask_an_old_disk(None)));
     assert!(are_two_inside(&newcomers_ask_an_old_disk(Some(sigma::Mutant::AnswersThoughItWaits))));
+}
+
+/// The founder takes a third in with the vote of 1, and is cut off before it has said so. The others are asked to take in a
+/// fourth. What the next view is on either side.
+fn another_proposes_something_else(broken: Option<Mutant>) -> [(u64, Vec<u64>); 2] {
+    let mut town = Town::without(broken, 3);
+    town.start_alone(3, Birth::First);
+    town.meet(&[3], &[0]);
+    let proposal = |packet: &Packet| ["PREPARE", "ACCEPT"].contains(&packet.message.kind());
+    while town.view(0).1.len() == 3 {
+        town.pass(STEP, |p| p.from != 0 || p.to == 3 || (p.to == 1 && proposal(p)));
+    }
+    let side = [0, 3];
+    town.part(&side, &[1, 2]);
+    town.packets.clear();
+    town.start_alone(4, Birth::First);
+    town.meet(&[4], &[1, 2]);
+    while town.view(1).1.len() == 3 {
+        town.pass(STEP, |packet| within(packet, &side));
+    }
+    [town.view(0), town.view(1)]
+}
+
+#[test]
+fn what_may_have_been_chosen_is_proposed_again() {
+    let [one, other] = another_proposes_something_else(None);
+    assert_eq!(one, other);
+    let [one, other] = another_proposes_something_else(Some(Mutant::IgnoresAccepted));
+    assert_eq!((one.0, &other.1[..]), (other.0, &[0, 1, 2, 4][..]), "two successors of one view");
 }

@@ -176,7 +176,10 @@ impl Town {
         };
         self.lives += 1;
         let incarnation = Incarnation(self.lives);
-        let disk = self.places.remove(&peer).map(|place| place.disk).unwrap_or_default();
+        let disk = match &birth {
+            Birth::Recovered(records) => records.iter().cloned().collect(),
+            Birth::First | Birth::Amnesiac => BTreeMap::new(),
+        };
         if let Some(replicas_max) = self.replicas_max {
             locks.limits.replicas_max = replicas_max;
         }

@@ -137,6 +137,9 @@ fn only_members_vouch_for_a_disk() {
     answers(&mut fleet, 8, Message::Vouched { start });
     assert!(!fleet.views(0).unwrap().is_vouched_for());
     answers(&mut fleet, 1, Message::Vouched { start });
+    assert!(!fleet.views(0).unwrap().is_vouched_for(), "the other has two round trips to show up");
+    fleet.now += Span::from_secs(1);
+    fleet.fire(0, Timer::Look);
     assert!(fleet.views(0).unwrap().is_vouched_for());
 }
 

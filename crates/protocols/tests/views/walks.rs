@@ -152,6 +152,7 @@ fn every_rule_is_needed() {
     ];
     // of ballots, of disks that are put back, and of operators.
     let told = [
+        M::IgnoresAccepted,
         M::CountsBallotsAnew,
         M::GoesByTheOldest,
         M::TrustsDisksOfBefore,
@@ -166,6 +167,8 @@ fn every_rule_is_needed() {
         M::ForgetsCounts,
         M::HasASayThoughAstray,
         M::KeepsItsWitnesses,
+        M::BelievesOldDisks,
+        M::GoesOnBesideAnother,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,

@@ -189,6 +189,7 @@ fn begin_later(config: &mut RunConfig, by: Span) {
     faults.iter_mut().for_each(|(at, _)| *at = *at + by);
     *heal_at = heal_at.map(|at| at + by);
     config.duration = config.duration + by;
+    config.events_max = EVENTS_MAX * 2;
 }
 
 fn moves(rng: &mut Rng, kind: Kind) -> Moves {
