@@ -11,7 +11,7 @@
 use serde::Serialize;
 
 /// The version of everything below. Peers of different versions refuse each other.
-pub(crate) const VERSION: u16 = 6;
+pub(crate) const VERSION: u16 = 7;
 
 /// The longest frame, kind and body.
 pub(crate) const FRAME_LEN_MAX: usize = 1 << 20;

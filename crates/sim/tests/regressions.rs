@@ -57,6 +57,12 @@ const SEEDS: [(Membership, (u16, u16), u64, &str); 16] = [
     ),
 ];
 
+/// The same, where some users read, and some want permits.
+const MODES: [(u64, &str); 2] = [(91_005_878, OLD_WISH), (91_007_193, OLD_WISH)];
+
+const OLD_WISH: &str = "a late copy of what it had said when it wanted in brought one back that had left, and half of the \
+                        view would have nothing to do with it";
+
 const ANSWERED_LATE: &str = "a newcomer that was answered only after it had waited for a lease and voted took \
                              on a second owner of its vote";
 
@@ -86,6 +92,18 @@ fn what_once_failed_does_not_fail_again() {
             EXTREME.contains(&seed),
             "{seed} means another world than it did when it failed"
         );
+        let report = torture_seed(&victim, seed);
+        assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
+    }
+}
+
+#[test]
+fn what_once_failed_in_company_does_not_fail_again() {
+    for (seed, what) in MODES {
+        let (protocol, variant) = (ProtocolName::Sigma, Variant::Shipped);
+        let (mutant, agents, modes, quorum) = (None, false, true, None);
+        let membership = Membership::Agreed;
+        let victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
         let report = torture_seed(&victim, seed);
         assert!(report.violations.is_empty(), "{what}: {:#?}", report.violations);
     }

@@ -14,7 +14,7 @@ impl Views {
             return cx.note(Note::Malformed);
         }
         match message {
-            Message::Wish { change, origin } => self.on_wish(cx, from, change, origin),
+            Message::Wish { change, origin, view } => self.on_wish(cx, from, change, origin, view),
             Message::Known { view, settled, sent, writes } => {
                 writes
                     .into_iter()

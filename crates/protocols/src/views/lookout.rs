@@ -34,7 +34,7 @@ impl Views {
 
     /// Asks the first of those who are up, who will propose what this peer wants, and one more: what is
     /// the newest view, and whether this peer may come in, or must be seen to be out.
-    fn ask_around(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn ask_around(&mut self, cx: Cx<'_, '_>) {
         let known = |peer: &PeerId| self.roster.is_none() || self.is_in(*peer);
         let mut asked: Vec<PeerId> = self.up.iter().copied().filter(known).collect();
         // Who is told nothing by its former friends asks anybody.
@@ -65,7 +65,7 @@ impl Views {
             _ => return,
         };
         let origin = self.roster.as_ref().map(Roster::origin);
-        cx.send(peer, Message::Wish { change, origin });
+        cx.send(peer, Message::Wish { change, origin, view: self.number() });
     }
 
     fn mourn(&mut self, now: LocalTime) {

@@ -44,6 +44,8 @@ pub enum Message {
         change: Change,
         /// The swarm whose views I know, if I know any.
         origin: Option<u64>,
+        /// The newest view that I know.
+        view: u64,
     },
     /// I am about to propose a successor of this view.
     Prepare {
@@ -187,7 +189,7 @@ impl sigmalock_core::Message for Message {
 
     fn size_bytes(&self) -> usize {
         1 + match self {
-            Self::Wish { .. } => 26,
+            Self::Wish { .. } => 34,
             Self::Prepare { .. } | Self::Accepted { .. } => 24,
             Self::Promise { accepted, .. } => 25 + if accepted.is_some() { 33 } else { 0 },
             Self::Accept { .. } => 41,

@@ -23,6 +23,8 @@ crate::parts::mutants::mutants! {
     AcceptsThoughLost = "accepts-though-lost": "exclusion" agreed told,
     /// A peer is a member again under the badge of its former membership.
     KeepsItsBadge = "keeps-its-badge": "exclusion" agreed told,
+    /// Who wanted in once is added though it has been in and out since.
+    HearsOldWishes = "hears-old-wishes": "stall" agreed told,
     /// Who is not in the view has a say in the next one, too.
     ListensToOutsiders = "listens-to-outsiders": "exclusion" agreed told,
     /// Any member can say of a newcomer that it knows what the others promised.

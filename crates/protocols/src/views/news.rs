@@ -8,7 +8,7 @@ use sigmalock_core::{Context, PeerId};
 use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::Roster;
-use super::{Cx, Note, Views};
+use super::{Cx, Note, Standing, Views};
 
 impl Views {
     /// Somebody says how far it is: who knows less is told.
@@ -51,6 +51,10 @@ impl Views {
         if roster.number() > self.number() {
             self.install(cx, roster);
             self.tell(cx, from);
+            if self.standing() == Standing::Outside && self.wants_in {
+                // What it has said does not count any more: it did not know this view.
+                self.ask_around(cx);
+            }
         } else {
             self.on_no_news(cx, from, &roster);
         }

@@ -1,10 +1,10 @@
 //! Newcomers that do not ask all, or remember too much: stories that end well with the rule, and badly without.
 
 use crate::town::Message;
-use sigmalock_core::{Birth, CallId, Name, PeerId, Span, Standing};
+use sigmalock_core::{Birth, CallId, Input, Name, PeerId, Span, Standing};
 use sigmalock_protocols::parts::hosting;
 use sigmalock_protocols::sigma::{self, Mutant};
-use sigmalock_protocols::views::{Badge, Change, Roster};
+use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
 use crate::refutations::{are_two_inside, recovered};
 use crate::town::{ALICE, BOB, Packet, STEP, Town};
@@ -87,4 +87,29 @@ fn the_newcomer_of_a_large_view_asks_all() {
     assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (14, false));
     let town = three_hear_seven_of_thirteen(Some(Mutant::SettlesWithMost));
     assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (16, true));
+}
+
+/// One of two leaves. What it said when it wanted in comes once more, late.
+fn an_old_wish_is_heard(broken: Option<views::Mutant>) -> Town {
+    let mut town = Town::without(broken, 2);
+    let roster = town.places[&0].agreed.views().roster().unwrap().clone();
+    let change = Change::Add(PeerId(1), roster.badge(PeerId(1)).unwrap());
+    let (origin, view) = (Some(roster.origin()), 1);
+    town.give(1, Input::Leave);
+    town.pass(Span::from_secs(30), |_| true);
+    assert_eq!(town.view(0).1, [0]);
+    let message = Message::Views(views::Message::Wish { change, origin, view });
+    town.give(0, Input::Receive { from: PeerId(1), message });
+    town.pass(Span::from_secs(60), |_| true);
+    town.ask(ALICE);
+    town.pass(Span::from_secs(30), |_| true);
+    town
+}
+
+#[test]
+fn who_has_left_is_not_taken_in_again_by_what_it_said_before() {
+    let town = an_old_wish_is_heard(None);
+    assert!(town.is_inside(ALICE) && town.view(0).1 == [0]);
+    let town = an_old_wish_is_heard(Some(views::Mutant::HearsOldWishes));
+    assert!(!town.is_inside(ALICE), "half of a view has no say");
 }

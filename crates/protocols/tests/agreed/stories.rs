@@ -290,12 +290,16 @@ fn a_newcomer_that_is_answered_after_it_has_begun_to_vote_does_not_vote_twice() 
 #[test]
 fn who_hears_late_that_it_is_in_waits_for_a_lease() {
     let mut town = Town::of(3, None);
-    let late = |packet: &Packet| packet.to == 3 && is_learn(packet);
+    let newer = |message: &Message| match message {
+        Message::Views(views::Message::Learn(roster)) => roster.number() > 3,
+        _ => false,
+    };
+    let late = |packet: &Packet| packet.to == 3 && newer(&packet.message);
     for peer in [3, 4] {
         town.start(peer, Birth::First);
         town.pass(Span::from_secs(17), |packet| !late(packet));
     }
-    assert_eq!((town.view(4), town.view(3).0), ((5, vec![0, 1, 2, 3, 4]), 0));
+    assert_eq!((town.view(4), town.view(3).0), ((5, vec![0, 1, 2, 3, 4]), 3));
     town.packets.retain(|packet| !late(packet));
     town.pass(Span::from_secs(10), |_| true);
     assert!(matches!(town.standing(3), Standing::Learning { .. }));

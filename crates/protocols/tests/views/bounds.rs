@@ -24,7 +24,7 @@ fn hear(fleet: &mut Fleet, from: usize, message: Message) {
 /// Somebody is there, and wants in.
 fn wish(fleet: &mut Fleet, from: usize) {
     fleet.give(0, Input::PeerUp(id(from)));
-    hear(fleet, from, Message::Wish { change: add(from), origin: None });
+    hear(fleet, from, Message::Wish { change: add(from), origin: None, view: u64::MAX });
 }
 
 /// Whom the founder takes in next.

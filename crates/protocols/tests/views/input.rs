@@ -213,7 +213,7 @@ fn nobody_of_another_swarm_is_taken_in() {
     fleet.give(0, Input::PeerUp(id(1)));
     let last = |fleet: &Fleet| fleet.views(0).and_then(Views::roster).map(Roster::last);
     for (origin, taken) in [(Some(99), Change::Found), (None, add(1))] {
-        answers(&mut fleet, 1, Message::Wish { change: add(1), origin });
+        answers(&mut fleet, 1, Message::Wish { change: add(1), origin, view: u64::MAX });
         fleet.fire(0, Timer::Propose);
         assert_eq!(last(&fleet), Some(taken));
     }
@@ -311,7 +311,8 @@ fn a_late_wish_to_leave_ends_no_later_membership() {
     pass(&mut fleet, 100);
     let second = badge(&fleet).flatten();
     assert!(second.is_some() && second != Some(first));
-    let message = Message::Wish { change: Change::Remove(id(1), first), origin: None };
+    let message =
+        Message::Wish { change: Change::Remove(id(1), first), origin: None, view: u64::MAX };
     fleet.deliver(Packet { from: 1, to: 0, message });
     pass(&mut fleet, 100);
     assert_eq!(badge(&fleet).flatten(), second);

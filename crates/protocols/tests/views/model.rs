@@ -71,8 +71,11 @@ impl Model for Swarm {
         fleet.vouch();
         fleet.start(3, Birth::First);
         fleet.ask(3, Request::Join);
-        let wish =
-            Packet { from: 3, to: 0, message: Message::Wish { change: add(3), origin: None } };
+        let wish = Packet {
+            from: 3,
+            to: 0,
+            message: Message::Wish { change: add(3), origin: None, view: u64::MAX },
+        };
         fleet.deliver(wish);
         fleet.leave(2);
         fleet.packets.clear();

@@ -31,7 +31,7 @@ fn five(mutant: Option<Mutant>) -> Fleet {
 
 /// Somebody proposes that another one come in.
 fn propose(fleet: &mut Fleet, by: usize, newcomer: usize) {
-    let message = Message::Wish { change: add(newcomer), origin: None };
+    let message = Message::Wish { change: add(newcomer), origin: None, view: u64::MAX };
     fleet.deliver(Packet { from: newcomer, to: by, message });
     fleet.fire(by, Timer::Propose);
 }

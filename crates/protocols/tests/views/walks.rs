@@ -181,6 +181,7 @@ fn every_rule_is_needed() {
         M::KeepsItsBadge,
         M::ListensToOutsiders,
         M::SettledByAnybody,
+        M::HearsOldWishes,
     ];
     // Of large views; and of clocks, in the tests of the numbers.
     let counted = [M::KeepsConfirmations, M::ConfirmsForTooLong];
