@@ -6,6 +6,8 @@ use std::str::FromStr;
 use sigmalock_protocols::parts::UnknownMutant;
 use sigmalock_protocols::{agent, agreed, sigma, views};
 
+use crate::output;
+
 /// A deliberately broken protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mutant {
@@ -18,6 +20,8 @@ pub enum Mutant {
     Views(views::Mutant),
     /// Views and Sigma, both healthy, without one of the rules between them.
     Agreed(agreed::Mutant),
+    /// Drivers without one of their rules, of healthy protocols.
+    Driver(output::Mutant),
     /// Clients that take several locks at once, in any order and not in the one that all keep to.
     TakesLocksInAnyOrder,
 }
@@ -71,7 +75,9 @@ impl Mutant {
             )
         });
         let agreed = agreed.map(Self::Agreed);
-        sigma.chain(agent).chain(views).chain(agreed).chain([Self::TakesLocksInAnyOrder])
+        let drivers = output::Mutant::ALL.into_iter().map(Self::Driver);
+        let protocols = sigma.chain(agent).chain(views).chain(agreed);
+        protocols.chain(drivers).chain([Self::TakesLocksInAnyOrder])
     }
 
     /// The name as commands spell it.
@@ -82,6 +88,7 @@ impl Mutant {
             Self::Agent(mutant) => mutant.as_str(),
             Self::Views(mutant) => mutant.as_str(),
             Self::Agreed(mutant) => mutant.as_str(),
+            Self::Driver(mutant) => mutant.as_str(),
             Self::TakesLocksInAnyOrder => "takes-locks-in-any-order",
         }
     }
@@ -137,6 +144,10 @@ impl Mutant {
 
     pub(crate) const fn of_agreed(self) -> Option<agreed::Mutant> {
         if let Self::Agreed(mutant) = self { Some(mutant) } else { None }
+    }
+
+    pub(crate) const fn of_driver(self) -> Option<output::Mutant> {
+        if let Self::Driver(mutant) = self { Some(mutant) } else { None }
     }
 }
 

@@ -24,6 +24,7 @@ pub const fn oracle_for(mutant: Mutant) -> &'static str {
             agent::Mutant::AsksForOneSlot | agent::Mutant::KeepsEverySlot => "sharing",
         },
         Mutant::Views(_) | Mutant::Agreed(_) => "exclusion",
+        Mutant::Driver(_) => "tokens",
     }
 }
 

@@ -48,6 +48,7 @@ impl Victim {
             Membership::Agreed => agreed::case(subject, self.crowd(), seed),
         };
         config.workload.any_order = self.mutant == Some(Mutant::TakesLocksInAnyOrder);
+        config.driver = self.mutant.and_then(Mutant::of_driver);
         (subject, config)
     }
 
