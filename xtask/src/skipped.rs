@@ -36,6 +36,11 @@ impl Skipped {
         !self.passed
     }
 
+    /// A step that is not taken, and what it lacks.
+    pub(crate) fn add(&mut self, step: &str, why: &str) {
+        self.tests.entry(why.to_owned()).or_default().push(step.to_owned());
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.tests.values().map(Vec::len).sum()
     }

@@ -77,11 +77,11 @@ impl fmt::Display for Step {
     }
 }
 
-/// Runs steps until one fails, then says how long each took, and what was not tested.
-pub(crate) fn run_all(steps: &[Step]) -> Result<()> {
+/// Runs steps until one fails, then says how long each took, and what was not tested, beside what was `skipped` already.
+pub(crate) fn run_all(steps: &[Step], mut skipped: Skipped) -> Result<()> {
     let begin = Instant::now();
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    let (mut outcome, mut skipped) = (Ok(()), Skipped::default());
+    let mut outcome = Ok(());
     for step in steps {
         let begin = Instant::now();
         outcome = step.run_and_hear(&mut skipped);

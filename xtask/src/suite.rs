@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use crate::skipped::SHOW;
+use crate::skipped::{SHOW, Skipped};
 use crate::step::{Step, run_all};
 
 /// The n and m that the fixed-seed simulation visits.
@@ -57,6 +57,7 @@ pub(crate) enum Extent {
 /// that check.
 pub(crate) fn test(extent: Extent) -> Result<()> {
     prepare()?;
+    let mut skipped = Skipped::default();
     let mut steps = vec![
         Step::new("format", "cargo fmt --all --check"),
         Step::new("lints", "cargo clippy --workspace --all-targets --quiet -- -D warnings"),
@@ -66,6 +67,12 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
         )
         .with("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"),
     ];
+    if has_target(BROWSERS) {
+        let line = format!("cargo check --package sigmalock-sim --target {BROWSERS} --quiet");
+        steps.push(Step::new("simulator in browsers", line));
+    } else {
+        skipped.add("simulator in browsers", &format!("{BROWSERS} is not installed"));
+    }
     steps.extend(tests(extent));
     let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
     let Seeds { fixed, agents, modes, open, agreed } = seeds;
@@ -110,7 +117,7 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
             ));
         }
     }
-    run_all(&steps)
+    run_all(&steps, skipped)
 }
 
 /// What `cargo test` runs; and in the long run what takes minutes by itself.
@@ -145,6 +152,10 @@ pub(crate) fn bless() -> Result<()> {
         .run()
 }
 
+/// What the simulator is checked for, and what a test compares it with.
+const BROWSERS: &str = "wasm32-unknown-unknown";
+const WASI: &str = "wasm32-wasip1";
+
 /// Installs the two cargo components the steps need, where rustup can, and says how, where it cannot; then
 /// what some tests need, or says what is not tested.
 fn prepare() -> Result<()> {
@@ -158,6 +169,13 @@ fn prepare() -> Result<()> {
             bail!(
                 "{component} is missing and rustup could not add it; install it with \
                  `rustup component add {component}` or your system's package manager"
+            );
+        }
+    }
+    for target in [BROWSERS, WASI] {
+        if !has_target(target) && !succeeds("rustup", &["target", "add", target]) {
+            eprintln!(
+                "{target} is missing and rustup could not add it: the simulator is not tested there"
             );
         }
     }
@@ -185,6 +203,15 @@ fn install(package: &str) -> bool {
     let install = ["install", "--yes", "--quiet", "--no-install-recommends", package];
     succeeds("apt-get", &install)
         || (succeeds("apt-get", &["update"]) && succeeds("apt-get", &install))
+}
+
+/// Whether the standard library of a target is there.
+fn has_target(target: &str) -> bool {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", target]).stderr(Stdio::null());
+    rustc
+        .output()
+        .is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).exists())
 }
 
 fn succeeds(program: &str, arguments: &[&str]) -> bool {

@@ -1,11 +1,14 @@
 //! Faults at work, and their end.
 
+use std::collections::VecDeque;
+
 use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
 use sigmalock_protocols::views::{Roster, Standing};
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
+use crate::output::Failure;
 use crate::peer::{Disk, Mail};
 use crate::script::Action;
 use crate::watch::Watch;
@@ -84,6 +87,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Crash(peer)
             | Fault::Tear(peer)
             | Fault::Reset(peer)
+            | Fault::FailWrite { peer, .. }
             | Fault::Pause { peer, .. } => up(peer),
             Fault::Forget { by, .. } => up(by),
             Fault::Destroy(peer) => {
@@ -94,7 +98,9 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Fault::Restart { peer, .. } => {
                 known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
             }
-            Fault::WallJump { peer, .. } | Fault::Shelve(peer) => known(peer),
+            Fault::WallJump { peer, .. } | Fault::SlowDisk { peer, .. } | Fault::Shelve(peer) => {
+                known(peer)
+            }
             Fault::Cut(_) | Fault::Mend(_) => Some(0),
         };
         let Some(index) = applies else { return };
@@ -103,6 +109,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         match fault {
             Fault::Crash(_) => self.crash(index),
             Fault::Tear(_) => self.peers[index].tears = true,
+            Fault::FailWrite { found, .. } => self.fail_write(index, Failure { found: *found }),
+            Fault::SlowDisk { write, .. } => self.slow_down(index, *write),
             Fault::Join(_) => self.start(index, Birth::First),
             Fault::Shelve(_) => self.peers[index].shelf = Some(self.peers[index].disk.clone()),
             Fault::Leave(_) => self.leave_overlay(index),
@@ -155,6 +163,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     /// The peer stops. What waits in its mailbox is lost; its disk is not.
     pub(crate) fn crash(&mut self, index: usize) {
+        self.cut_write_short(index);
         let peer = &mut self.peers[index];
         peer.protocol = None;
         peer.tears = false;
@@ -176,11 +185,15 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if let Some(shelf) = peer.shelf.as_mut().filter(|_| memory == Memory::Shelf) {
             std::mem::swap(shelf, &mut peer.disk);
         }
+        if let Memory::Lost(count) = memory {
+            peer.disk.lose(count);
+        }
         let birth = if memory != Memory::None && self.config.disks {
             let records = peer.disk.records.iter();
             Birth::Recovered(records.map(|(key, value)| (key.clone(), value.clone())).collect())
         } else {
-            peer.disk = Disk::default();
+            let undone = peer.disk.undone.take().map(|_| VecDeque::new());
+            peer.disk = Disk { undone, ..Disk::default() };
             Birth::Amnesiac
         };
         self.start(index, birth);
@@ -238,6 +251,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let deferred = std::mem::take(&mut peer.deferred);
         self.record(What::Woke(self.roster.id(index)));
         self.on_awake(index);
+        self.on_disk(index);
         let mut order = [0, 1, 2];
         self.rng.shuffle(&mut order);
         let (mut mailbox, mut deferred) = (Some(mailbox), Some(deferred));
@@ -290,6 +304,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.on_mended(None);
         for index in 0..self.peers.len() {
             self.peers[index].tears = false;
+            self.heal_disk(index);
             if self.is_absent(index) {
                 continue;
             }

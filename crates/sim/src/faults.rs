@@ -11,6 +11,8 @@ use crate::history::TrueTime;
 pub enum Memory {
     /// Its disk.
     Disk,
+    /// Its disk, without the last records that it had said were written: so many, at most 64.
+    Lost(usize),
     /// The copy of its disk that was put on the shelf; its disk takes the place of the copy.
     Shelf,
     /// Nothing.
@@ -46,6 +48,20 @@ pub enum Fault {
     /// A peer stops in the middle of what its protocol wants done, the next time that is several
     /// things: what comes first is done, the rest is not.
     Tear(PeerId),
+    /// The next write of a peer's disk fails, and the peer stops.
+    FailWrite {
+        /// Whose.
+        peer: PeerId,
+        /// The next life finds its records all the same.
+        found: bool,
+    },
+    /// From now on a write of a peer's disk takes so long: what rests on it waits.
+    SlowDisk {
+        /// Whose.
+        peer: PeerId,
+        /// How long; nothing: it is as quick as disks are.
+        write: Span,
+    },
     /// A stopped peer begins a new life.
     Restart {
         /// Which.
@@ -97,7 +113,10 @@ impl Fault {
         match self {
             Self::Crash(_) => "crash",
             Self::Tear(_) => "torn crash",
+            Self::FailWrite { .. } => "failing write",
+            Self::SlowDisk { .. } => "slow disk",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
+            Self::Restart { memory: Memory::Lost(_), .. } => "restart with lost writes",
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
             Self::Restart { memory: Memory::Shelf, .. } => "restart with an old disk",
             Self::Shelve(_) => "copy of a disk",
@@ -125,6 +144,7 @@ impl fmt::Display for Fault {
             | Self::Leave(peer)
             | Self::Destroy(peer)
             | Self::Reset(peer)
+            | Self::FailWrite { peer, .. }
             | Self::Restart { peer, .. } => {
                 write!(f, "{kind} of {peer}")
             }
@@ -132,6 +152,7 @@ impl fmt::Display for Fault {
                 write!(f, "{by} is told to forget")?;
                 gone.iter().try_for_each(|peer| write!(f, " {peer}"))
             }
+            Self::SlowDisk { peer, write } => write!(f, "writes of {peer} take {write}"),
             Self::Pause { peer, span } => write!(f, "{peer} pauses for {span}"),
             Self::Cut(cut) => {
                 write!(f, "cut {}:", cut.id)?;

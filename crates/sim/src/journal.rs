@@ -90,6 +90,13 @@ impl Hasher for Digest {
     fn write_u64(&mut self, word: u64) {
         self.mix(word);
     }
+    // Lengths, and which variant of an enum it is: as wide on every machine.
+    fn write_usize(&mut self, word: usize) {
+        self.mix(word as u64);
+    }
+    fn write_isize(&mut self, word: isize) {
+        self.mix(word as u64);
+    }
     fn finish(&self) -> u64 {
         self.0
     }

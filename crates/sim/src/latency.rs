@@ -51,7 +51,7 @@ impl Latency {
         match *self {
             Self::Constant(delay) => delay,
             Self::Uniform { high, .. } => high,
-            Self::LogNormal { median, sigma } => scale(median, (SIGMAS_MAX * sigma).exp()),
+            Self::LogNormal { median, sigma } => scale(median, libm::exp(SIGMAS_MAX * sigma)),
             Self::Map { base, per_unit, jitter } => {
                 base + scale(per_unit, std::f64::consts::SQRT_2) + jitter
             }
@@ -64,7 +64,7 @@ impl Latency {
         match *self {
             Self::Constant(delay) => delay,
             Self::Uniform { low, .. } => low,
-            Self::LogNormal { median, sigma } => scale(median, (-SIGMAS_MAX * sigma).exp()),
+            Self::LogNormal { median, sigma } => scale(median, libm::exp(-SIGMAS_MAX * sigma)),
             Self::Map { base, .. } => base,
         }
     }
@@ -77,7 +77,7 @@ impl Latency {
         match *self {
             Self::Constant(delay) => delay,
             Self::Uniform { low, high } => (low + high) / 2,
-            Self::LogNormal { median, sigma } => scale(median, (sigma * sigma / 2.0).exp()),
+            Self::LogNormal { median, sigma } => scale(median, libm::exp(sigma * sigma / 2.0)),
             Self::Map { base, per_unit, jitter } => {
                 base + scale(per_unit, MEAN_DISTANCE) + jitter / 2
             }
@@ -91,11 +91,11 @@ impl Latency {
             Self::Constant(delay) => delay,
             Self::Uniform { low, high } => rng.span(low, high),
             Self::LogNormal { median, sigma } => {
-                scale(median, (sigma * rng.normal().clamp(-SIGMAS_MAX, SIGMAS_MAX)).exp())
+                scale(median, libm::exp(sigma * rng.normal().clamp(-SIGMAS_MAX, SIGMAS_MAX)))
             }
             Self::Map { base, per_unit, jitter } => {
                 let ((x, y), (u, v)) = (coordinates(from), coordinates(to));
-                base + scale(per_unit, (x - u).hypot(y - v)) + rng.span(Span::ZERO, jitter)
+                base + scale(per_unit, libm::hypot(x - u, y - v)) + rng.span(Span::ZERO, jitter)
             }
         }
     }

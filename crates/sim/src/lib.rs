@@ -21,6 +21,7 @@ pub mod mutant;
 pub mod network;
 mod notes;
 pub mod oracles;
+pub mod output;
 pub mod overlay;
 mod peer;
 mod queue;

@@ -3,6 +3,8 @@
 use sigmalock_protocols::catalogue::{Card, LAYERS, ProtocolName};
 use sigmalock_protocols::parts::MutantCard;
 
+use crate::output;
+
 /// A deliberately broken protocol, as its card says.
 pub type Mutant = &'static MutantCard;
 
@@ -17,18 +19,16 @@ pub const TAKES_LOCKS_IN_ANY_ORDER: Mutant = &MutantCard::new(
 /// Those that worlds drawn at random lead to. The others are told as stories, in the tests of their protocols.
 pub fn all() -> impl Iterator<Item = Mutant> {
     let cards = ProtocolName::ALL.iter().map(|name| name.card()).chain(LAYERS.iter().copied());
-    cards
-        .flat_map(|card| card.mutants)
-        .filter(|mutant| !mutant.told)
-        .chain([TAKES_LOCKS_IN_ANY_ORDER])
+    let mutants = cards.flat_map(|card| card.mutants).chain(output::Mutant::CARDS);
+    mutants.filter(|mutant| !mutant.told).chain([TAKES_LOCKS_IN_ANY_ORDER])
 }
 
-/// Those that a protocol can be put to the test with: its own, those of the layers, and those of its clients.
+/// Those that a protocol can be put to the test with: its own, those of the layers, of its driver and of its clients.
 pub fn of(protocol: ProtocolName) -> impl Iterator<Item = Mutant> {
     all().filter(move |mutant| owner_of(mutant).is_none_or(|owner| owner == protocol))
 }
 
-/// The protocol whose rule it is; `None` if it is a layer's, or the clients'.
+/// The protocol whose rule it is; `None` if it is a layer's, the driver's or the clients'.
 #[must_use]
 pub fn owner_of(mutant: Mutant) -> Option<ProtocolName> {
     let has = |card: &Card| card.mutants.iter().any(|other| other.name == mutant.name);

@@ -1,6 +1,6 @@
 //! One simulated peer: its life, clocks, timers, disk and mailbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use sigmalock_core::{
     CallId, Incarnation, LocalTime, PeerId, Protocol, Surroundings, Timers, WallTime,
@@ -8,6 +8,7 @@ use sigmalock_core::{
 
 use crate::clock::{Clocks, PeerClocks};
 use crate::history::TrueTime;
+use crate::output::{Change, Output};
 use crate::rng::Rng;
 use crate::users::UserEvent;
 use crate::world::Letter;
@@ -22,6 +23,8 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) timers: Timers<P::Timer>,
     pub(crate) alarm: Alarm,
     pub(crate) disk: Disk<P>,
+    /// What waits for a disk that is slow, or about to fail.
+    pub(crate) output: Option<Box<Output<P>>>,
     /// A copy of its disk, as it was at some time, or as another machine has gone on with it.
     pub(crate) shelf: Option<Disk<P>>,
     /// When the pause ends, if the peer stands still.
@@ -41,17 +44,19 @@ pub(crate) struct Disk<P: Protocol> {
     pub(crate) records: BTreeMap<P::DurableKey, P::Durable>,
     /// How many were ever written.
     pub(crate) writes: u64,
+    /// What the last ones overwrote, if it may be lost that they were written.
+    pub(crate) undone: Option<VecDeque<Change<P>>>,
 }
 
 impl<P: Protocol> Default for Disk<P> {
     fn default() -> Self {
-        Self { records: BTreeMap::new(), writes: 0 }
+        Self { records: BTreeMap::new(), writes: 0, undone: None }
     }
 }
 
 impl<P: Protocol> Clone for Disk<P> {
     fn clone(&self) -> Self {
-        Self { records: self.records.clone(), writes: self.writes }
+        Self { records: self.records.clone(), writes: self.writes, undone: self.undone.clone() }
     }
 }
 
@@ -91,6 +96,7 @@ impl<P: Protocol> Peer<P> {
             timers: Timers::new(),
             alarm: Alarm { set_for: LocalTime::NEVER, number: 0 },
             disk: Disk::default(),
+            output: None,
             shelf: None,
             paused_until: None,
             tears: false,
@@ -99,6 +105,12 @@ impl<P: Protocol> Peer<P> {
             calls_made: 0,
             calls: Vec::new(),
         }
+    }
+
+    /// How many records were ever written, those included that are about to be.
+    #[inline]
+    pub(crate) fn written(&self) -> u64 {
+        self.disk.writes + self.output.as_ref().map_or(0, |output| output.pending())
     }
 
     pub(crate) fn is_up(&self) -> bool {

@@ -1,4 +1,7 @@
 //! Random numbers that are the same on every machine and for every number of threads.
+//!
+//! What `std` computes of logarithms and cosines is the platform's and differs in the last bits; so whatever a history
+//! depends on goes through `libm`. Square roots and rounding are exact everywhere.
 
 use sigmalock_core::Span;
 
@@ -83,14 +86,14 @@ impl Rng {
 
     /// An exponentially distributed span.
     pub fn exponential(&mut self, mean: Span) -> Span {
-        let factor = -(1.0 - self.unit()).ln();
+        let factor = -libm::log(1.0 - self.unit());
         Span::from_micros((mean.as_micros() as f64 * factor) as u64)
     }
 
     /// A number of the standard normal distribution.
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
+        let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
     /// One of the items, which must not be none.

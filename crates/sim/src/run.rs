@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use sigmalock_core::{PeerId, Span};
 
 use crate::clock::Clocks;
-use crate::faults::FaultPlan;
+use crate::faults::{Fault, FaultPlan, Memory};
 use crate::history::{Ledger, Record, Traffic, TrueTime};
 use crate::journal::Journal;
 use crate::measure::Histogram;
 use crate::network::Network;
 use crate::oracles::{Oracle, Setting, Violation};
+use crate::output;
 use crate::overlay::Open;
 use crate::roster::Roster;
-use crate::script::Script;
+use crate::script::{Action, Script};
 use crate::watch::{Blind, Watch};
 use crate::workload::Workload;
 use crate::world::{Event, LockProtocol, World};
@@ -44,6 +45,8 @@ pub struct RunConfig {
     pub script: Option<Script>,
     /// Whether peers have disks; if not, every restart is one without memory.
     pub disks: bool,
+    /// Which rule of the drivers is broken on purpose.
+    pub driver: Option<output::Mutant>,
     /// Whether the registers that the locks protect look at fencing tokens. One that does not shows what
     /// the tokens are for.
     pub register_checks: bool,
@@ -81,6 +84,7 @@ impl RunConfig {
             faults: FaultPlan::default(),
             script: None,
             disks: true,
+            driver: None,
             register_checks: true,
             mail_max: Span::from_secs(20),
             warmup: Span::ZERO,
@@ -90,6 +94,21 @@ impl RunConfig {
             stop_at_violation: false,
             keep_history: false,
         }
+    }
+
+    /// Whether a disk loses what it said was written.
+    pub(crate) fn loses_writes(&self) -> bool {
+        let told = self.script.iter().flat_map(|script| &script.steps);
+        let told = told.filter_map(|step| match &step.action {
+            Action::Fault(fault) => Some(fault),
+            _ => None,
+        });
+        self.faults
+            .faults
+            .iter()
+            .map(|(_, fault)| fault)
+            .chain(told)
+            .any(|fault| matches!(fault, Fault::Restart { memory: Memory::Lost(_), .. }))
     }
 
     /// Who is who in this run.

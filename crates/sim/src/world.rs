@@ -8,7 +8,7 @@
 //! scheduled, every random number comes from a stream split from the run's seed, and no hash map is
 //! ever iterated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 
 use sigmalock_core::{
@@ -23,6 +23,7 @@ use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
 use crate::network::{End, Wires};
 use crate::notes::Notes;
+use crate::output::Said;
 use crate::overlay::Overlay;
 use crate::peer::{Around, Mail, Peer};
 use crate::queue::{Queue, Slab};
@@ -76,6 +77,8 @@ pub(crate) enum Event {
     LifeEnds { peer: u32 },
     /// A pause ends, unless it was made longer.
     Wake { peer: u32 },
+    /// A write may be done, or one may be due.
+    Disk { peer: u32 },
     /// All peers hear that one went down or came up.
     Hint { about: PeerId, up: bool },
     /// A peer of an open world looks whether another one is there.
@@ -215,6 +218,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             Event::Return { peer } => self.on_return(peer as usize),
             Event::LifeEnds { peer } => self.on_life_ends(peer as usize),
             Event::Wake { peer } => self.on_wake(peer as usize),
+            Event::Disk { peer } => self.on_disk(peer as usize),
             Event::Hint { about, up } => self.on_hint(about, up),
             Event::Look { observer, about } => self.on_look(observer as usize, about as usize),
             Event::Gone { peer } => self.on_gone(peer as usize),
@@ -227,11 +231,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     #[inline]
     pub(crate) fn input(&mut self, index: usize, input: Input<P>) {
         let peer = &mut self.peers[index];
+        let written = peer.written();
         let Some(protocol) = &mut peer.protocol else { return };
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
-        let (rng, written) = (&mut peer.rng, peer.disk.writes);
-        let mut around = Around { wall, rng, written };
+        let mut around = Around { wall, rng: &mut peer.rng, written };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
         let torn = peer.tears && effects.len() > 1;
@@ -241,6 +245,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let mut timers_changed = false;
         for effect in effects.drain(..) {
             match effect {
+                Effect::Send { to, message } if self.waits(index, Some(to)) => {
+                    self.hold(index, Said::Message(to, message));
+                }
                 Effect::Send { to, message } => self.send(index, to, message),
                 Effect::SetTimer { timer, at } => {
                     self.peers[index].timers.set(timer, at);
@@ -248,6 +255,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
                 }
                 Effect::CancelTimer(timer) => self.peers[index].timers.cancel(&timer),
                 Effect::Persist { key, value } => self.persist(index, key, value),
+                Effect::Reply { id, reply } if self.waits(index, None) => {
+                    self.hold(index, Said::Reply(id, reply));
+                }
                 Effect::Reply { id, reply } => self.reply(index, id, reply),
                 Effect::Note(note) => {
                     self.watch.on_note(self.now, self.roster.id(index), &note);
@@ -262,26 +272,18 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         if timers_changed {
             self.arm(index);
         }
-    }
-
-    fn persist(&mut self, index: usize, key: P::DurableKey, value: Option<P::Durable>) {
-        let disk = &mut self.peers[index].disk;
-        disk.writes += 1;
-        match value {
-            Some(value) => disk.records.insert(key, value),
-            None => disk.records.remove(&key),
-        };
+        self.flush(index);
     }
 
     /// What an operator is told, nobody here listens to.
-    fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
+    pub(crate) fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
         let Ok(reply) = reply.try_into() else { return };
         self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
         self.on_reply(index, call, reply);
     }
 
     #[inline]
-    fn send(&mut self, from: usize, to: PeerId, message: P::Message) {
+    pub(crate) fn send(&mut self, from: usize, to: PeerId, message: P::Message) {
         let kind_name = message.kind();
         let kind = self.tally.place(kind_name);
         let row = self.tally.row(kind);
@@ -384,7 +386,8 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     pub(crate) fn ensure_peer(&mut self, index: usize) {
         while self.peers.len() <= index {
             let at = self.peers.len();
-            let peer = Peer::new(self.roster.id(at), self.config.seed, self.config.clocks);
+            let mut peer = Peer::new(self.roster.id(at), self.config.seed, self.config.clocks);
+            peer.disk.undone = self.config.loses_writes().then(VecDeque::new);
             self.peers.push(peer);
             let joins_later =
                 self.config.open.is_some_and(|open| (open.first..self.roster.hosts).contains(&at));

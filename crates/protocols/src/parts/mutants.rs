@@ -70,6 +70,7 @@ impl fmt::Display for MutantCard {
 }
 
 /// An enum of mutants. Of each there is the name that commands know it by, its oracle, and where it shows.
+#[macro_export]
 macro_rules! mutants {
     (
         $(#[$about:meta])* enum $mutant:ident;
@@ -83,13 +84,13 @@ macro_rules! mutants {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
             /// What is known of them, in the same order.
-            pub const CARDS: &'static [crate::parts::MutantCard] = &[
-                $(crate::parts::MutantCard::new($name, concat!($($doc),*), $oracle)$(.$where())*,)*
+            pub const CARDS: &'static [$crate::parts::MutantCard] = &[
+                $($crate::parts::MutantCard::new($name, concat!($($doc),*), $oracle)$(.$where())*,)*
             ];
 
             /// What is known of it.
             #[must_use]
-            pub const fn card(self) -> &'static crate::parts::MutantCard {
+            pub const fn card(self) -> &'static $crate::parts::MutantCard {
                 &Self::CARDS[self as usize]
             }
 
@@ -101,10 +102,10 @@ macro_rules! mutants {
         }
 
         impl core::str::FromStr for $mutant {
-            type Err = crate::parts::UnknownMutant;
+            type Err = $crate::parts::UnknownMutant;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let found = Self::ALL.iter().copied().find(|mutant| mutant.as_str() == text);
-                found.ok_or(crate::parts::UnknownMutant)
+                found.ok_or($crate::parts::UnknownMutant)
             }
         }
 
@@ -116,4 +117,5 @@ macro_rules! mutants {
     };
 }
 
-pub(crate) use mutants;
+#[doc(inline)]
+pub use mutants;

@@ -22,6 +22,7 @@ use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::catalogue::Membership;
 
 use super::bent::{Bent, Stage};
+use super::disks;
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::lan;
 use super::memories;
@@ -177,6 +178,9 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         draw::patience_after_heal(&subject.tuning) + (silence + delay) * 4 + views;
     config.duration =
         if heal_at.is_some() { safety + config.patience_after_heal * 4 } else { safety };
+    if bent.is_none() {
+        disks::fail(&mut subject, &mut config, seed);
+    }
     if !subject.protocol.card().promises.joins_fast {
         begin_later(&mut config, views);
     }

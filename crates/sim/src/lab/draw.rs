@@ -4,9 +4,9 @@ use sigmalock_core::{Name, PeerId, Span};
 use sigmalock_protocols::catalogue::Membership;
 use sigmalock_protocols::parts::Quorum;
 
-use super::lan;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use super::open;
+use super::{disks, lan};
 use crate::clock::Clocks;
 use crate::faults::{Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -203,6 +203,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     config.patience_after_heal = patience_after_heal(&subject.tuning);
     // Long enough for everybody to be let in, one after the other; it ends when all are content.
     config.duration = safety + config.patience_after_heal * 4;
+    disks::fail(&mut subject, &mut config, seed);
     (subject, config)
 }
 

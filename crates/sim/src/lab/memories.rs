@@ -6,12 +6,14 @@
 //!   stops, so that the others have heard how much it had written;
 //! - both also with a disk of before the peer was a member, and with one that is started again and again before anybody
 //!   hears of it, so that it comes to have more starts and records than the newer one had;
+//! - *lies*: a disk loses the last records that it said were written, when its peer crashes, which has given no votes for
+//!   a moment before;
 //! - *yesterday*: a peer loses its memory and meets one that was cut off since before it was a member, then one that was
 //!   cut off later;
 //! - *foundings*: hosts that begin together, are cut off from each other, crash, and lose all they had and come back as
 //!   somebody else.
 //!
-//! In the first two nobody else is cut off or down: whoever remembers is met, which is all that is promised.
+//! In the first three nobody else is cut off or down: whoever remembers is met, which is all that is promised.
 
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::catalogue::Membership;
@@ -20,6 +22,7 @@ use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{Mishaps, Regime};
 use crate::faults::{Cut, Fault, FaultPlan, Memory};
 use crate::history::TrueTime;
+use crate::output::LOST_MAX;
 use crate::overlay::Open;
 use crate::rng::Rng;
 use crate::run::RunConfig;
@@ -37,6 +40,7 @@ const NEVER: Span = Span::from_secs(36_000);
 enum Kind {
     Backups,
     Copies,
+    Lies,
     Yesterday,
     Foundings,
 }
@@ -62,6 +66,11 @@ impl PutBack {
     }
 }
 
+/// Whether a disk of a seed's world forgets by itself, and is not a copy, from a stream of its own, too.
+fn lies(seed: u64) -> bool {
+    Rng::split(seed, 0x6c69_6573).below(2) == 0
+}
+
 /// Such a world, if that is what the seed means.
 pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subject, RunConfig)> {
     let mut rng = Rng::split(seed, 0x7265_6d62);
@@ -69,9 +78,10 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
         return None;
     }
     let kind = *rng.pick(&[Kind::Backups, Kind::Copies, Kind::Yesterday, Kind::Foundings]);
+    let kind = if kind == Kind::Copies && lies(seed) { Kind::Lies } else { kind };
     let mut subject = *subject;
     let mut network = draw::network(&mut rng);
-    if matches!(kind, Kind::Backups | Kind::Copies) {
+    if matches!(kind, Kind::Backups | Kind::Copies | Kind::Lies) {
         (network.loss, network.late) = (0.0, 0.0);
     }
     let mail_max = ms(rng.between(100, 5_000));
@@ -83,14 +93,14 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     subject.tuning.dead_after = if kind == Kind::Yesterday { soon } else { NEVER };
     let hosts = match kind {
         // Of three or more, one may lose its memory, and an odd number is the easiest to split.
-        Kind::Backups | Kind::Copies => 3 + 2 * rng.below(2),
+        Kind::Backups | Kind::Copies | Kind::Lies => 3 + 2 * rng.below(2),
         Kind::Yesterday => 3,
         Kind::Foundings => rng.between(1, 5),
     };
     // Of every swarm, somebody remembers.
     let reborn = if kind == Kind::Foundings { rng.below(hosts) } else { 0 };
     let joins = match kind {
-        Kind::Backups | Kind::Copies => 0,
+        Kind::Backups | Kind::Copies | Kind::Lies => 0,
         Kind::Yesterday => 2,
         Kind::Foundings => rng.below(3),
     };
@@ -125,8 +135,7 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     let mut stage = Stage { rng: &mut rng, config: &config, subject: &subject, faults: Vec::new() };
     let put_back = PutBack::of(seed);
     let safety = match kind {
-        Kind::Backups => stage.backups(false, put_back),
-        Kind::Copies => stage.backups(true, put_back),
+        Kind::Backups | Kind::Copies | Kind::Lies => stage.backups(kind, put_back),
         Kind::Yesterday => stage.yesterday(silence),
         Kind::Foundings => stage.foundings(hosts as usize, reborn as usize),
     };
@@ -169,8 +178,9 @@ impl Stage<'_> {
         self.at(at, Fault::Cut(cut(others, some)));
     }
 
-    /// A disk is put on the shelf, and shelf and disk change places again and again.
-    fn backups(&mut self, running: bool, PutBack { early, starts }: PutBack) -> Span {
+    /// A disk is put on the shelf, and shelf and disk change places again and again; or it loses what was written last.
+    fn backups(&mut self, kind: Kind, PutBack { early, starts }: PutBack) -> Span {
+        let (running, lies) = (kind != Kind::Backups, kind == Kind::Lies);
         let hosts = self.hosts();
         let any = *self.rng.pick(&hosts);
         // Who came last is the newcomer of the view that lasts, and votes as soon as it is told which votes are out. (A
@@ -217,7 +227,9 @@ impl Stage<'_> {
             }
             self.at(at, Fault::Crash(peer));
             at = at + self.rng.span(ms(10), ms(500));
-            self.at(at, Fault::Restart { peer, memory: Memory::Shelf });
+            let mut lost = || Memory::Lost(self.rng.between(1, LOST_MAX as u64) as usize);
+            let memory = if lies { lost() } else { Memory::Shelf };
+            self.at(at, Fault::Restart { peer, memory });
             for _ in 1..starts {
                 self.at(at, Fault::Crash(peer));
                 self.at(at, Fault::Restart { peer, memory: Memory::Disk });

@@ -3,6 +3,7 @@
 mod agreed;
 mod bent;
 pub mod compare;
+mod disks;
 mod draw;
 pub mod figures;
 mod lan;

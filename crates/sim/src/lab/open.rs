@@ -11,6 +11,7 @@
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::catalogue::Membership;
 
+use super::disks;
 use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::mishaps::{HANDFUL, Mishaps, Regime};
 use crate::clock::Clocks;
@@ -74,6 +75,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
     config.patience_after_heal =
         draw::patience_after_heal(&subject.tuning) + lease_max * 2 + (silence + delay) * 4;
     config.duration = safety + config.patience_after_heal * 4;
+    disks::fail(&mut subject, &mut config, seed);
     (subject, config)
 }
 

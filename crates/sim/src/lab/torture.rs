@@ -48,6 +48,7 @@ impl Victim {
             Membership::Agreed => agreed::case(subject, self.crowd(), seed),
         };
         config.workload.any_order = self.mutant == Some(TAKES_LOCKS_IN_ANY_ORDER);
+        config.driver = self.mutant.and_then(|mutant| mutant.name.parse().ok());
         (subject, config)
     }
 
