@@ -37,8 +37,8 @@ const BAD: &[(&str, &str)] = &[
         "--variant new: there is no such variant; there are: literal, shipped",
     ),
     (
-        "lab torture --protocol strawman --mutant grants-twice",
-        "--mutant grants-twice: only the shipped sigma has mutants, not shipped strawman",
+        "lab torture --protocol strawman --variant literal --mutant reuses-tokens",
+        "--mutant reuses-tokens: only what is shipped has rules to break, not the literal strawman",
     ),
     // Seeds.
     ("lab torture --seeds 7", "--seeds 7: seeds are given as a range A..B, B not included"),
@@ -148,7 +148,7 @@ const BAD: &[(&str, &str)] = &[
     ),
     (
         "lab trace --seed 1 --protocol strawman --membership open",
-        "--membership open: only the shipped sigma lets hosting move",
+        "--membership open: the shipped strawman runs with fixed or agreed",
     ),
     // Comparisons.
     (
@@ -177,7 +177,7 @@ const BAD: &[(&str, &str)] = &[
 fn an_unknown_mutant_is_answered_with_those_there_are() {
     let ran = sigmalock("lab torture --protocol sigma --mutant nobody");
     let (given, known) = ran.stderr.split_once("; there are: ").expect(&ran.stderr);
-    assert_eq!(given, "sigmalock: --mutant nobody: there is no mutant `nobody`");
+    assert_eq!(given, "sigmalock: --mutant nobody: there is no mutant `nobody` of sigma");
     let listed = sigmalock("lab mutants --list").stdout;
     assert_eq!(
         known.trim_end().split(", ").collect::<Vec<_>>(),

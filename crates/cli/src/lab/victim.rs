@@ -36,7 +36,12 @@ impl VictimFlags {
         let (variant, membership) = (self.variant, self.membership);
         let (mutant, agents, modes) = (None, self.agents, self.modes);
         if !can_be(protocol, variant, membership) {
-            let why = format!("--membership {membership}: not with the {variant} {protocol}");
+            let runs_with = Membership::ALL.into_iter().filter(|m| can_be(protocol, variant, *m));
+            let names: Vec<&str> = runs_with.map(Membership::as_str).collect();
+            let why = format!(
+                "--membership {membership}: the {variant} {protocol} runs with {}",
+                names.join(" or ")
+            );
             return Err(BadParameters(why));
         }
         if membership == Membership::Agreed && quorum.is_some() {
