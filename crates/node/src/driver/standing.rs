@@ -171,7 +171,8 @@ impl<P: Live> Driver<P> {
     fn why_unvouched(&self, view: &ViewReport) -> String {
         if !view.rivals.is_empty() {
             return format!(
-                "this swarm is two, because old data directories were put back, and nobody knows which one is right:                  stop all of one, and delete their data directories; in the other one are {}",
+                "this swarm is two, because old data directories were put back, and nobody knows which one is right: \
+                 stop all of one, and delete their data directories; in the other one are {}",
                 self.named(&view.rivals)
             );
         }
