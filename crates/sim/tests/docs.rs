@@ -6,6 +6,7 @@ use sigmalock_protocols::catalogue::{LAYERS, ProtocolName};
 use sigmalock_sim::oracles;
 
 const AGREED: &str = include_str!("../../../docs/protocols/agreed.md");
+const VIEWS: &str = include_str!("../../../docs/protocols/views.md");
 const SIGMA: &str = include_str!("../../../docs/protocols/sigma.md");
 const ORACLES: &str = include_str!("../../../docs/oracles.md");
 const HOLES: [&str; 2] =
@@ -51,10 +52,14 @@ fn every_oracle_has_a_row() {
 
 #[test]
 fn every_rule_whose_absence_torture_does_not_find_is_named() {
-    use sigmalock_protocols::{agreed, sigma};
+    use sigmalock_protocols::{agreed, sigma, views};
     let cards = sigma::Mutant::CARDS.iter().chain(agreed::Mutant::CARDS);
     for mutant in cards.filter(|mutant| mutant.told) {
         assert!(AGREED.contains(&format!("`{mutant}`")), "{mutant} is not in agreed.md");
+    }
+    for mutant in views::Mutant::CARDS {
+        let is_in = |page: &str| page.contains(&format!("`{mutant}`"));
+        assert!(is_in(VIEWS) || is_in(AGREED), "{mutant} is neither in views.md nor in agreed.md");
     }
 }
 
