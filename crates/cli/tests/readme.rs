@@ -33,6 +33,8 @@ const COMMANDS: &[&str] = &[
     "lab compare",
     "lab plan",
     "lab trace",
+    "lab zones",
+    "lab protocols",
     "completions",
     "man",
 ];
