@@ -328,16 +328,20 @@ fn have_somebody_in_common(one: &Roster, other: &Roster) -> bool {
     one.majority() + other.majority() > memories(one).union(&memories(other)).count()
 }
 
-/// The oracle of disks: what somebody promises is written down before it is said.
+/// The oracle of disks: what somebody promises is written down before it is said, and so is the badge under which it
+/// wants in, or says that it is there.
 fn unwritten(message: &Message, disk: Option<&Saved>) -> Option<String> {
-    let (Message::Promise { view, ballot, .. } | Message::Accepted { view, ballot }) = message
-    else {
-        return None;
+    let written = match message {
+        Message::Promise { view, ballot, .. } | Message::Accepted { view, ballot } => disk
+            .is_some_and(|saved| {
+                let about = saved.roster.as_ref().map(Roster::number) == Some(*view);
+                about && saved.acceptor.promised() >= Some(*ballot)
+            }),
+        Message::Wish { change: Change::Add(_, badge), .. }
+        | Message::Blank { badge, .. }
+        | Message::Began { badge, .. } => disk.is_some_and(|saved| saved.badge == Some(*badge)),
+        _ => true,
     };
-    let written = disk.is_some_and(|saved| {
-        let about = saved.roster.as_ref().map(Roster::number) == Some(*view);
-        about && saved.acceptor.promised() >= Some(*ballot)
-    });
     (!written).then(|| format!("{message} is said, and not on disk"))
 }
 
