@@ -93,7 +93,8 @@ pub enum Standing {
     /// The same: its disk is not the newest that it had, and others remember more. An old backup was put back, or
     /// another peer has run, or runs, with a copy of it.
     OldDisk,
-    /// In, but it has just come back, and no other member has vouched for its disk yet.
+    /// In, but it has just come back, or in sight, and not enough members have vouched for its disk yet; or somebody is in
+    /// another view of this number, and nobody knows who is right.
     Unvouched,
     /// In, and finding out which votes are out; it votes when it knows, at the latest after so long.
     Learning {

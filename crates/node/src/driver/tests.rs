@@ -6,7 +6,8 @@ use std::time::Duration;
 use libp2p::PeerId as NetworkId;
 use sigmalock_core::{
     Acquire, Birth, Context, Incarnation, Input, Inspect, Key, LocalReport, LocalTime, LockReply,
-    LockRequest, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Token,
+    LockRequest, MemberReport, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Standing,
+    Token, ViewReport,
 };
 use sigmalock_protocols::parts::{Driven, Placement};
 use tokio::sync::mpsc;
@@ -92,6 +93,9 @@ impl Inspect for Echo {
     fn names(&self, _: Option<&Name>, _: usize) -> Vec<Name> {
         Vec::new()
     }
+    fn view(&self, _: LocalTime) -> Option<ViewReport> {
+        plights().into_iter().nth(self.heard.last()?.checked_sub(PLIGHT)? as usize)
+    }
 }
 
 impl Driven for Echo {
@@ -108,6 +112,49 @@ impl Driven for Echo {
 
 /// The word that makes it forget, until it hears the next.
 const FORGET: u64 = 77;
+/// From here on words put it into a view in which it does not vote, until it hears the next.
+const PLIGHT: u64 = 100;
+
+/// Every way not to vote.
+fn plights() -> Vec<ViewReport> {
+    let up = Span::from_secs(2);
+    let member = |(peer, forgot, silent_for)| MemberReport { peer, since: 1, forgot, silent_for };
+    let view = |standing| ViewReport {
+        number: 2,
+        members: [(ME, false, None), (OTHER, true, None), (PeerId(3), false, Some(up))]
+            .map(member)
+            .to_vec(),
+        votes: (3, 2),
+        forced: false,
+        standing,
+        gets_locks: false,
+        strangers: vec![OTHER],
+        rivals: Vec::new(),
+        outdated: vec![OTHER],
+        vouched_in: None,
+    };
+    let unvouched = view(Standing::Unvouched);
+    let (here, expected) = (1, 3);
+    let founding = |pledged_to| view(Standing::Founding { here, expected, pledged_to });
+    let minority = view(Standing::Minority { up: 1, needed: 2 });
+    let remembering =
+        minority.members.iter().map(|member| MemberReport { forgot: false, ..*member });
+    vec![
+        view(Standing::Outside),
+        ViewReport { number: 0, members: Vec::new(), ..view(Standing::Outside) },
+        founding(None),
+        founding(Some(PeerId(3))),
+        view(Standing::Lost),
+        view(Standing::OldDisk),
+        ViewReport { rivals: vec![OTHER], ..unvouched.clone() },
+        ViewReport { vouched_in: Some(up), ..unvouched.clone() },
+        unvouched,
+        view(Standing::Learning { for_at_most: up }),
+        ViewReport { number: 1, ..view(Standing::Learning { for_at_most: up }) },
+        ViewReport { members: remembering.collect(), ..minority.clone() },
+        minority,
+    ]
+}
 
 /// A log that the test reads.
 #[derive(Default, Clone)]
@@ -282,6 +329,24 @@ async fn a_lost_memory_is_logged_each_time_however_soon_it_is_over() {
     assert_eq!(said(&mut reader).await.len(), 4, "it has heard all");
     let log = log.0.lock().unwrap();
     assert_eq!(log.matches("this peer has lost its memory").count(), 2, "{log}");
+}
+
+#[tokio::test]
+async fn why_it_does_not_vote_is_a_sentence_and_each_another() {
+    let stage = Stage::new(None);
+    let mut reader = stage.up(1).await;
+    let mut said_before = std::collections::BTreeSet::new();
+    for (plight, view) in (PLIGHT..).zip(plights()) {
+        stage.words(1, &[plight]).await;
+        assert_eq!(said(&mut reader).await, [plight + 1_000]);
+        let status = stage.handle.status().await.unwrap();
+        let why = status.why_not.unwrap_or_else(|| panic!("it can grant: {view:?}"));
+        for sentence in status.advice.iter().chain([&why]) {
+            assert!(!sentence.contains("  ") && !sentence.ends_with(' '), "{sentence:?}");
+        }
+        assert!(said_before.insert(why.clone()), "{why}");
+    }
+    assert!(said_before.iter().any(|why| why.starts_with("this swarm is two")));
 }
 
 #[tokio::test]
