@@ -62,7 +62,7 @@ fn members(status: &PeerStatus) -> String {
         "outside" => "this peer is none of them",
         "lost" => "this one has lost its memory",
         "old-disk" => "this one came back with an old disk",
-        "unvouched" => "this one has just come back",
+        "unvouched" => "this one has yet to be confirmed",
         "learning" => "this one is finding out which locks are held",
         "minority" => "this one reaches too few",
         _ => "this one votes",
