@@ -59,6 +59,23 @@ fn a_run_that_is_stopped_as_a_whole_keeps_its_lock_and_its_clock() {
     assert_eq!(run.wait().expect("it ends").code(), Some(76));
 }
 
+/// That its peer says nothing any more is no reason to go on, either.
+#[test]
+fn a_stopped_run_whose_peer_is_stopped_as_well_ends_its_work_in_time() {
+    let machine = Machine::new();
+    let flags = ["--ttl", "3s", "--kill-grace", "300ms"];
+    let (mut run, work) = spawn(&machine, &flags, WAYS[1].1);
+    let peer = machine.peer().expect("a peer");
+    let stopped = [id(&run), peer];
+    stopped.iter().for_each(|process| kill_process(*process, Signal::STOP).expect("it lives"));
+    let begin = Instant::now();
+    wait_until("the work is gone", || !lives(work));
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    stopped.iter().for_each(|process| kill_process(*process, Signal::CONT).expect("it lives"));
+    assert_eq!(run.wait().expect("it ends").code(), Some(76));
+    assert_eq!(machine.run(&["run", "/x", "--wait", "20s", "--", "true"]).code, Some(0));
+}
+
 /// Below another `run`, where the system does not by itself continue a guardian whose front is gone.
 #[test]
 fn a_stopped_guardian_whose_front_is_killed_ends_the_work() {
