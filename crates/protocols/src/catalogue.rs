@@ -11,8 +11,8 @@ use core::str::FromStr;
 use sigmalock_core::{Inspect, LockReply, LockRequest, PeerId, Protocol, Span};
 
 use crate::agreed::OverViews;
-use crate::parts::{Driven, Hosting, MutantCard, Quorum};
-use crate::{agent, agreed, sigma, strawman, views};
+use crate::parts::{Broken, Driven, Hosting, MutantCard, Quorum, Sound};
+use crate::{agent, agreed, liar, sigma, strawman, views};
 
 /// What there is to know of a protocol, or of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Promises {
 
 /// What a peer's share of a protocol is made from.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Plan<R = Sound> {
     /// As published, or to survive: for protocols of which one type is both.
     pub variant: Variant,
     /// Replicas of a name, and votes that hold it; where peers agree on who is in, that follows from the view.
@@ -107,25 +107,23 @@ pub struct Plan {
     pub tokens_per_grant: u64,
     /// Whether this peer uses the swarm without hosting anything.
     pub client_only: bool,
-    /// Whether this host lies, if the protocol knows how.
-    pub compromised: bool,
     /// Whether a literal protocol is its pseudo code alone.
     pub bare: bool,
-    /// The rule that is broken on purpose.
-    pub mutant: Option<&'static str>,
+    /// Which rules it keeps.
+    pub rules: R,
 }
 
-/// A lock protocol that the catalogue lists.
-pub trait Listed:
+/// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken.
+pub trait Listed<R = Sound>:
     Driven + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static
 {
     /// A peer's share of it, before it starts.
-    fn plan(me: PeerId, plan: &Plan) -> Self;
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self;
 }
 
 /// A listed protocol that survives: it can be run over views, looked into and driven live.
-pub trait Shipped: Listed + OverViews + Inspect + Wired + Send + Sync {}
-impl<P: Listed + OverViews + Inspect + Wired + Send + Sync> Shipped for P {}
+pub trait Shipped<R = Sound>: Listed<R> + OverViews + Inspect + Wired + Send + Sync {}
+impl<R, P: Listed<R> + OverViews + Inspect + Wired + Send + Sync> Shipped<R> for P {}
 
 /// A protocol whose messages and records have a form outside the process.
 #[cfg(feature = "serde")]
@@ -157,23 +155,26 @@ pub trait Wired {}
 impl<P> Wired for P {}
 
 /// Something to be done with a listed protocol, whichever it is.
-pub trait Visitor {
+pub trait Visitor<R = Sound> {
     /// What comes of it.
     type Out;
     /// Does it.
-    fn visit<P: Listed>(self) -> Self::Out;
+    fn visit<P: Listed<R>>(self) -> Self::Out;
 }
 
 /// Something to be done with a protocol that survives, whichever it is.
-pub trait ShippedVisitor {
+pub trait ShippedVisitor<R = Sound> {
     /// What comes of it.
     type Out;
     /// Does it.
-    fn visit<P: Shipped>(self) -> Self::Out;
+    fn visit<P: Shipped<R>>(self) -> Self::Out;
 }
 
 macro_rules! catalogue {
-    ($($name:ident = $folder:ident: literal $literal:ident, shipped $shipped:ident;)*) => {
+    ($(
+        $name:ident = $folder:ident:
+            literal $literal:ident, shipped $shipped:ident, broken $broken:ident $(<$rules:ident>)?;
+    )*) => {
         /// The lock protocols there are.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ProtocolName {
@@ -202,18 +203,23 @@ macro_rules! catalogue {
             pub fn visit_shipped<V: ShippedVisitor>(self, visitor: V) -> V::Out {
                 match self { $(Self::$name => visitor.visit::<$folder::$shipped>(),)* }
             }
+
+            /// Has a visitor see the one that may be told to break a rule, in tests and in the laboratory.
+            pub fn visit_broken<V: ShippedVisitor<Broken>>(self, visitor: V) -> V::Out {
+                match self { $(Self::$name => visitor.visit::<$folder::$broken $(<$rules>)?>(),)* }
+            }
         }
     };
 }
 
 // The lines.
 catalogue! {
-    Sigma = sigma: literal Literal, shipped Sigma;
-    Strawman = strawman: literal Strawman, shipped Strawman;
+    Sigma = sigma: literal Literal, shipped Sigma, broken Sigma<Broken>;
+    Strawman = strawman: literal Strawman, shipped Strawman, broken Strawman;
 }
 
 /// The layers there are.
-pub const LAYERS: &[&Card] = &[&agent::CARD, &views::CARD, &agreed::CARD];
+pub const LAYERS: &[&Card] = &[&agent::CARD, &views::CARD, &agreed::CARD, &liar::CARD];
 
 impl ProtocolName {
     /// The name as commands spell it.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
-use sigmalock_protocols::views::{Roster, Standing};
+use sigmalock_protocols::views::Roster;
 
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
@@ -136,8 +136,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     /// The members, as a peer that is one of them knows them.
     fn members_known_to(&self, index: usize) -> Option<&Roster> {
-        let views = self.peers[index].protocol.as_ref().and_then(P::views)?;
-        views.roster().filter(|_| views.standing() == Standing::Member)
+        let peer = self.peers[index].protocol.as_ref().filter(|peer| peer.is_member())?;
+        peer.roster()
     }
 
     /// Whether nobody who is up would be a member without this peer: there would be nothing left to mend.

@@ -36,9 +36,6 @@ pub struct RunConfig {
     pub workload: Workload,
     /// Whether hosting moves as peers come and go; if not, it is fixed.
     pub open: Option<Open>,
-    /// Hosts that give their vote to everybody who asks, whoever else has it; only the shipped Sigma has
-    /// such.
-    pub compromised: Vec<PeerId>,
     /// What goes wrong.
     pub faults: FaultPlan,
     /// What is told instead of drawn.
@@ -80,7 +77,6 @@ impl RunConfig {
             clocks: Clocks::default(),
             workload,
             open: None,
-            compromised: Vec::new(),
             faults: FaultPlan::default(),
             script: None,
             disks: true,

@@ -1,7 +1,5 @@
 //! Which protocol is put to the test: from a name to a run of the right type.
 
-use std::str::FromStr;
-
 use sigmalock_core::{PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
@@ -9,7 +7,7 @@ use sigmalock_protocols::catalogue::{
     Listed, Membership, Plan, ProtocolName, Shipped, ShippedVisitor, Variant, Visitor,
 };
 use sigmalock_protocols::parts::hosting::{self, ByView};
-use sigmalock_protocols::parts::{Hosting, Quorum};
+use sigmalock_protocols::parts::{Broken, Hosting, Quorum, Rules, Sound};
 
 use crate::mutant::{self, Mutant};
 use crate::network::Network;
@@ -157,16 +155,25 @@ impl Subject {
         &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
     ) -> Outcome {
         let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
-        let run = Run { subject: self, config, oracles, watch };
-        if self.tuning.membership == Membership::Agreed {
-            self.protocol.visit_shipped(run)
-        } else {
-            self.protocol.visit(self.variant, run)
+        let agreed = self.tuning.membership == Membership::Agreed;
+        match self.mutant {
+            // Whoever watches is not known by its type: each protocol is built once more, and not once for each watcher.
+            Some(mutant) => {
+                let (rules, watch) = (Broken::from(mutant), &mut (watch as &mut dyn Watch));
+                self.protocol.visit_broken(Run { subject: self, config, oracles, watch, rules })
+            }
+            None => {
+                let run = Run { subject: self, config, oracles, watch, rules: Sound };
+                match agreed {
+                    true => self.protocol.visit_shipped(run),
+                    false => self.protocol.visit(self.variant, run),
+                }
+            }
         }
     }
 
     /// What one peer's share is made from.
-    fn plan(&self, config: &RunConfig, me: PeerId) -> Plan {
+    pub(crate) fn plan<R>(&self, config: &RunConfig, me: PeerId, rules: R) -> Plan<R> {
         let Tuning { lease_max, claim_window, round_trip_worst, flight_max, back_off, .. } =
             self.tuning;
         Plan {
@@ -181,9 +188,8 @@ impl Subject {
             durable: self.tuning.durable,
             tokens_per_grant: self.entries_per_grant.unwrap_or(1),
             client_only: me.0 >= config.roster().hosts as u64,
-            compromised: config.compromised.contains(&me),
             bare: !self.tuning.whole_paper,
-            mutant: self.mutant.map(|mutant| mutant.name),
+            rules,
         }
     }
 
@@ -198,51 +204,43 @@ impl Subject {
         }
     }
 
-    /// Which of its rules a layer, or a protocol, breaks.
-    fn breaks<M: FromStr>(&self) -> Option<M> {
-        self.mutant.and_then(|mutant| mutant.name.parse().ok())
-    }
-
-    fn agent(&self) -> Option<agent::Config> {
-        let mutant = self.breaks();
-        let config = |entries| agent::Config { mutant, ..agent::Config::new(entries) };
-        self.entries_per_grant.map(config)
+    fn agent<R: Rules>(&self, rules: R) -> Option<agent::Config<R>> {
+        self.entries_per_grant.map(|entries| agent::Config::with_rules(entries, rules))
     }
 
     /// The first host founds the swarm, or several do together; the others join it; who is no host uses it.
-    fn agreed(&self, me: PeerId, hosts: u64) -> agreed::Config {
+    fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
         let beginning = match me.0 {
             early if early < self.tuning.expecting => Beginning::Expect(self.tuning.founders),
             0 => Beginning::Found,
             other if other < hosts => Beginning::Join,
             _ => Beginning::Watch,
         };
-        let mut config = agreed::Config::new(self.tuning.lease_max, beginning);
+        let mut config = agreed::Config::with_rules(self.tuning.lease_max, beginning, rules);
         config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
         config.views.round_trip_worst = self.tuning.round_trip_worst;
-        config.views.mutant = self.breaks();
-        config.mutant = self.breaks();
         config
     }
 }
 
 /// A run of whichever protocol it is.
-struct Run<'a, W> {
+struct Run<'a, W, R> {
     subject: &'a Subject,
     config: &'a RunConfig,
     oracles: &'a mut [Box<dyn Oracle>],
     watch: &'a mut W,
+    rules: R,
 }
 
 /// On its own, or with agents before it.
-impl<W: Watch> Visitor for Run<'_, W> {
+impl<W: Watch, R: Rules> Visitor<R> for Run<'_, W, R> {
     type Out = Outcome;
 
-    fn visit<P: Listed>(self) -> Outcome {
-        let Self { subject, config, oracles, watch } = self;
-        let make = |me| P::plan(me, &subject.plan(config, me));
-        match subject.agent() {
+    fn visit<P: Listed<R>>(self) -> Outcome {
+        let Self { subject, config, oracles, watch, rules } = self;
+        let make = |me| P::plan(me, &subject.plan(config, me, rules));
+        match subject.agent(rules) {
             Some(agent) => {
                 let make = |me| Agent::new(make(me), agent.clone());
                 run_watched(config, make, oracles, watch)
@@ -252,16 +250,19 @@ impl<W: Watch> Visitor for Run<'_, W> {
     }
 }
 
-/// The same among peers that agree on who is in.
-impl<W: Watch> ShippedVisitor for Run<'_, W> {
+/// The same, perhaps among peers that agree on who is in.
+impl<W: Watch, R: Rules> ShippedVisitor<R> for Run<'_, W, R> {
     type Out = Outcome;
 
-    fn visit<P: Shipped>(self) -> Outcome {
-        let Self { subject, config, oracles, watch } = self;
+    fn visit<P: Shipped<R>>(self) -> Outcome {
+        if self.subject.tuning.membership != Membership::Agreed {
+            return Visitor::visit::<P>(self);
+        }
+        let Self { subject, config, oracles, watch, rules } = self;
         let hosts = config.roster().hosts as u64;
-        let agreed = |me| subject.agreed(me, hosts);
-        let make = |me| P::plan(me, &subject.plan(config, me));
-        match subject.agent() {
+        let agreed = |me| subject.agreed(me, hosts, rules);
+        let make = |me| P::plan(me, &subject.plan(config, me, rules));
+        match subject.agent(rules) {
             Some(agent) => {
                 let make = |me| Agreed::new(me, agreed(me), Agent::new(make(me), agent.clone()));
                 run_watched(config, make, oracles, watch)

@@ -37,3 +37,33 @@ pub trait Watch {
 pub struct Blind;
 
 impl Watch for Blind {}
+
+impl Watch for &mut dyn Watch {
+    fn on_send(
+        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display,
+        arrives: Option<TrueTime>,
+    ) {
+        (**self).on_send(at, from, to, message, arrives);
+    }
+    fn on_copy(&mut self, at: TrueTime, from: PeerId, to: PeerId, arrives: TrueTime) {
+        (**self).on_copy(at, from, to, arrives);
+    }
+    fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display) {
+        (**self).on_deliver(at, from, to, message);
+    }
+    fn on_request(&mut self, at: TrueTime, peer: PeerId, call: CallId, request: &LockRequest) {
+        (**self).on_request(at, peer, call, request);
+    }
+    fn on_reply(&mut self, at: TrueTime, peer: PeerId, call: CallId, reply: &LockReply) {
+        (**self).on_reply(at, peer, call, reply);
+    }
+    fn on_note(&mut self, at: TrueTime, peer: PeerId, note: &dyn Display) {
+        (**self).on_note(at, peer, note);
+    }
+    fn on_fault(&mut self, at: TrueTime, fault: &dyn Display) {
+        (**self).on_fault(at, fault);
+    }
+    fn on_record(&mut self, record: &Record) {
+        (**self).on_record(record);
+    }
+}

@@ -8,8 +8,7 @@ use sigmalock_core::{
     CallId, Input, LocalTime, MemberReply, MemberRequest, Name, PeerId, ReplicaId, Span, Standing,
     ViewReport,
 };
-use sigmalock_protocols::views::MEMBERS_MAX;
-use sigmalock_protocols::views::{Roster, Views};
+use sigmalock_protocols::views::{MEMBERS_MAX, Roster};
 use tokio::sync::oneshot;
 
 use super::operator::Errand;
@@ -234,7 +233,7 @@ impl<P: Live> Driver<P> {
 
     /// Has the handshakes to come say what the views do.
     pub(super) fn say_where_it_belongs(&self) {
-        let roster = self.protocol.views().and_then(Views::roster);
+        let roster = self.protocol.roster();
         let Some(origin) = roster.map(Roster::origin) else { return };
         if let Err(error) = self.outlook.origin.belong(origin) {
             tracing::warn!("which swarm this peer belongs to cannot be written: {error}");

@@ -39,7 +39,7 @@ use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, LockReply,
     LockRequest, MemberReply, Message as _, PeerId, Protocol, Span, Timers,
 };
-use sigmalock_protocols::parts::{Driven, Placement};
+use sigmalock_protocols::parts::{Driven, Faithful, Placement};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
@@ -71,9 +71,10 @@ const OVERSLEPT: Span = Span::from_secs(5);
 /// How often the placement forgets who has been gone for long.
 const TICK: Span = Span::from_secs(10);
 
-/// What a protocol must be to be driven here.
+/// What a protocol must be to be driven here. It keeps its rules: what can be told to break one is not.
 pub(crate) trait Live:
     Driven
+    + Faithful
     + Protocol<
         Request: From<LockRequest>,
         Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
@@ -91,7 +92,7 @@ pub(crate) trait Live:
 
 impl<P> Live for P
 where
-    P: Driven + Inspect + Send + Sync + 'static,
+    P: Driven + Faithful + Inspect + Send + Sync + 'static,
     P::Request: From<LockRequest>,
     P::Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
     P::Message: Serialize + DeserializeOwned + Send + Sync,

@@ -9,14 +9,14 @@ use sigmalock_core::{
 
 use super::{Agent, passed_from};
 
-impl<P: Protocol> Agent<P> {
+impl<P: Protocol, R> Agent<P, R> {
     /// The user whose own request in the swarm this is.
     fn whose(&self, call: CallId) -> Option<CallId> {
         passed_from(call).or_else(|| self.slots.get(&call).copied())
     }
 }
 
-impl<P: Protocol + Inspect> Inspect for Agent<P> {
+impl<P: Protocol + Inspect, R> Inspect for Agent<P, R> {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
         self.inner.replicas(now, name)
     }

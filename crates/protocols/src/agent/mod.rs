@@ -59,7 +59,7 @@ use sigmalock_core::{
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Membership, Promises};
 use crate::parts::hosting::Terms;
-use crate::parts::{Driven, Placement};
+use crate::parts::{Driven, Faithful, Placement, Rules, Sound};
 use local::Local;
 pub use mutant::Mutant;
 use permits::Permit;
@@ -78,33 +78,41 @@ pub const CARD: Card = Card {
 
 /// The numbers the agent goes by.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct Config<R = Sound> {
     /// How many users are let in under one grant, one after the other. The protocol inside must give so
     /// many tokens with each grant.
     pub entries_per_grant: u64,
     /// Users that wait or are inside; one more is refused.
     pub calls_max: usize,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
+    /// Which rules it keeps.
+    pub rules: R,
 }
 
 impl Config {
     /// The defaults, for grants of so many tokens.
     #[must_use]
     pub const fn new(entries_per_grant: u64) -> Self {
-        Self { entries_per_grant, calls_max: 1 << 20, mutant: None }
+        Self::with_rules(entries_per_grant, Sound)
+    }
+}
+
+impl<R: Rules> Config<R> {
+    /// The same, by these rules.
+    #[must_use]
+    pub const fn with_rules(entries_per_grant: u64, rules: R) -> Self {
+        Self { entries_per_grant, calls_max: 1 << 20, rules }
     }
 
     fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+        self.rules.breaks(mutant)
     }
 }
 
 /// The users of one peer, before the protocol that they use.
 #[derive(Clone)]
-pub struct Agent<P: Protocol> {
+pub struct Agent<P: Protocol, R = Sound> {
     inner: P,
-    config: Config,
+    config: Config<R>,
     /// The users that wait or are inside, and for which lock.
     calls: BTreeMap<CallId, Name>,
     locks: BTreeMap<Name, Local>,
@@ -162,12 +170,12 @@ const fn passed_from(call: CallId) -> Option<CallId> {
     if call.0.is_multiple_of(2) { Some(CallId(call.0 / 2)) } else { None }
 }
 
-type Cx<'a, 'b, P> = &'a mut Context<'b, Agent<P>>;
+type Cx<'a, 'b, P, R> = &'a mut Context<'b, Agent<P, R>>;
 
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R> {
     /// An agent over a protocol that has not started yet.
     #[must_use]
-    pub fn new(inner: P, config: Config) -> Self {
+    pub fn new(inner: P, config: Config<R>) -> Self {
         Self {
             inner,
             config,
@@ -197,11 +205,11 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// Gives the protocol inside an input, and passes on what it wants, in its order. Only its answers
     /// wait: they may lead to further inputs, whose effects must come after all of these.
-    fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {
+    fn pass_in(&mut self, cx: Cx<'_, '_, P, R>, input: Input<P>) {
         self.with_inner(cx, |inner, cx| inner.handle(cx, input));
     }
 
-    fn with_inner(&mut self, cx: Cx<'_, '_, P>, act: impl FnOnce(&mut P, &mut Context<'_, P>)) {
+    fn with_inner(&mut self, cx: Cx<'_, '_, P, R>, act: impl FnOnce(&mut P, &mut Context<'_, P>)) {
         let mut effects = core::mem::take(&mut self.effects);
         act(&mut self.inner, &mut cx.inner(&mut effects));
         for effect in effects.drain(..) {
@@ -218,7 +226,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Deals with what the protocol inside has answered.
-    fn answer(&mut self, cx: Cx<'_, '_, P>) {
+    fn answer(&mut self, cx: Cx<'_, '_, P, R>) {
         while let Some((call, reply)) = self.answers.pop_front() {
             self.on_answer(cx, call, reply);
         }
@@ -230,19 +238,19 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// A call to the protocol inside, under a number of the agent's own.
-    fn call(&mut self, cx: Cx<'_, '_, P>, request: LockRequest) {
+    fn call(&mut self, cx: Cx<'_, '_, P, R>, request: LockRequest) {
         let id = self.next_call();
         self.asked_last += 1;
         self.pass_in(cx, Input::Request { id, request });
     }
 
     /// A user's own call, which is none of the agent's business.
-    fn pass_call(&mut self, cx: Cx<'_, '_, P>, id: CallId, request: LockRequest) {
+    fn pass_call(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, request: LockRequest) {
         self.pass_in(cx, Input::Request { id: passed(id), request });
     }
 }
 
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Protocol for Agent<P> {
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Protocol for Agent<P, R> {
     type Message = P::Message;
     type Request = LockRequest;
     type Reply = LockReply;
@@ -274,7 +282,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Protocol for Agent<P
     }
 }
 
-impl<P> Driven for Agent<P>
+impl<P: Protocol + Faithful> Faithful for Agent<P> {}
+
+impl<P, R: Rules> Driven for Agent<P, R>
 where
     P: Driven + Protocol<Request = LockRequest, Reply = LockReply>,
 {
@@ -292,7 +302,7 @@ where
     }
 }
 
-impl<P> OverViews for Agent<P>
+impl<P, R: Rules> OverViews for Agent<P, R>
 where
     P: OverViews + Protocol<Request = LockRequest, Reply = LockReply>,
 {
@@ -311,7 +321,7 @@ where
     }
 }
 
-impl<P: Protocol + fmt::Debug> fmt::Debug for Agent<P> {
+impl<P: Protocol + fmt::Debug, R> fmt::Debug for Agent<P, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent").field("inner", &self.inner).field("locks", &self.locks).finish()
     }

@@ -16,6 +16,7 @@ use sigmalock_core::{
 };
 
 use super::{Agent, Cx, Mutant, Timer};
+use crate::parts::Rules;
 
 /// A user's wish for a permit, waiting or granted.
 #[derive(Debug, Clone)]
@@ -61,10 +62,10 @@ impl Permit {
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
 
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R> {
     /// A user wants one of `of` permits.
     pub(super) fn on_acquire_permit(
-        &mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire, of: u16,
+        &mut self, cx: Cx<'_, '_, P, R>, id: CallId, wish: Acquire, of: u16,
     ) {
         let Acquire { name, ttl, patience, .. } = wish;
         let refusal = if !(Mode::Permit { of }).is_possible() {
@@ -97,7 +98,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         self.ask_slot(cx, id, first as u16);
     }
 
-    fn ask_slot(&mut self, cx: Cx<'_, '_, P>, user: CallId, index: u16) {
+    fn ask_slot(&mut self, cx: Cx<'_, '_, P, R>, user: CallId, index: u16) {
         let call = self.next_call();
         let Some(permit) = self.permits.get_mut(&user) else { return };
         permit.asked.push(Slot { call, index, place: None });
@@ -110,7 +111,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// The slot that was asked for first is taken: asks for the others.
-    fn ask_everywhere(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    fn ask_everywhere(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         let Some(permit) = self.permits.get_mut(&user).filter(|permit| !permit.everywhere) else {
             return;
         };
@@ -126,7 +127,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// The protocol inside answers a request for a slot.
     pub(super) fn on_slot_answer(
-        &mut self, cx: Cx<'_, '_, P>, user: CallId, call: CallId, reply: LockReply,
+        &mut self, cx: Cx<'_, '_, P, R>, user: CallId, call: CallId, reply: LockReply,
     ) {
         let Some(permit) = self.permits.get_mut(&user) else { return };
         match reply {
@@ -176,7 +177,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_slot_granted(
-        &mut self, cx: Cx<'_, '_, P>, user: CallId, call: CallId, token: Option<Token>,
+        &mut self, cx: Cx<'_, '_, P, R>, user: CallId, call: CallId, token: Option<Token>,
         deadline: LocalTime,
     ) {
         let Some(permit) = self.permits.get_mut(&user) else { return };
@@ -196,7 +197,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// Takes back all requests for slots that are still under way. What is granted meanwhile is nobody's,
     /// and given back.
-    fn take_back_slots(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    fn take_back_slots(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         let Some(permit) = self.permits.get_mut(&user) else { return };
         for Slot { call, .. } in core::mem::take(&mut permit.asked) {
             self.slots.remove(&call);
@@ -205,7 +206,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Tells a user how many are ahead, if that is news: in the shortest queue.
-    fn tell_permit_place(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    fn tell_permit_place(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         let Some(permit) = self.permits.get_mut(&user) else { return };
         let shortest = permit.asked.iter().filter_map(|slot| slot.place).min();
         if let Some((ahead, wait)) = shortest.filter(|(ahead, _)| permit.told != Some(*ahead)) {
@@ -215,7 +216,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// A user with a permit must leave, and has until its deadline to do so.
-    fn lose_permit(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    fn lose_permit(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         let inside = self.permits.get_mut(&user).and_then(|permit| permit.inside.as_mut());
         if let Some(inside) = inside.filter(|inside| !inside.lost) {
             inside.lost = true;
@@ -230,7 +231,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// A user with a permit is out.
-    pub(super) fn on_release_permit(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
+    pub(super) fn on_release_permit(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, held: CallId) {
         let Some(inside) = self.permits.get(&held).and_then(|permit| permit.inside) else {
             return cx.reply(id, UNKNOWN);
         };
@@ -246,7 +247,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// Sends somebody away who waits for a permit. False if it does not.
     pub(super) fn dismiss_permit(
-        &mut self, cx: Cx<'_, '_, P>, user: CallId, reply: LockReply,
+        &mut self, cx: Cx<'_, '_, P, R>, user: CallId, reply: LockReply,
     ) -> bool {
         if self.permits.get(&user).is_none_or(|permit| permit.inside.is_some()) {
             return false;
@@ -258,14 +259,14 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// A user's timer: its patience has ended, or it has lost its permit and its deadline is here.
-    pub(super) fn on_permit_timer(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    pub(super) fn on_permit_timer(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         if !self.dismiss_permit(cx, user, LockReply::TimedOut) {
             self.forget_permit(cx, user);
         }
     }
 
     /// An operator wants whoever has a permit to leave. False if nobody does.
-    pub(super) fn evict_permits(&mut self, cx: Cx<'_, '_, P>, name: &Name) -> bool {
+    pub(super) fn evict_permits(&mut self, cx: Cx<'_, '_, P, R>, name: &Name) -> bool {
         let inside =
             |(_, permit): &(&CallId, &Permit)| permit.name == *name && permit.inside.is_some();
         let inside: Vec<CallId> =
@@ -279,7 +280,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         !inside.is_empty()
     }
 
-    fn forget_permit(&mut self, cx: Cx<'_, '_, P>, user: CallId) {
+    fn forget_permit(&mut self, cx: Cx<'_, '_, P, R>, user: CallId) {
         let Some(permit) = self.permits.remove(&user) else { return };
         cx.cancel_timer(Timer::Call(user));
         let asked = permit.asked.iter().map(|slot| slot.call);

@@ -6,10 +6,11 @@ use sigmalock_core::{
 
 use super::local::{Asked, Grant, Inside, places_told};
 use super::{Agent, Cx, Timer, passed_from};
+use crate::parts::Rules;
 
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R> {
     /// The protocol inside answers one of the agent's calls.
-    pub(super) fn on_answer(&mut self, cx: Cx<'_, '_, P>, call: CallId, reply: LockReply) {
+    pub(super) fn on_answer(&mut self, cx: Cx<'_, '_, P, R>, call: CallId, reply: LockReply) {
         if let Some(user) = passed_from(call) {
             return cx.reply(user, reply);
         }
@@ -48,7 +49,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     fn on_granted(
-        &mut self, cx: Cx<'_, '_, P>, name: &Name, call: CallId, token: Option<Token>,
+        &mut self, cx: Cx<'_, '_, P, R>, name: &Name, call: CallId, token: Option<Token>,
         deadline: LocalTime,
     ) {
         let Some(local) = self.locks.get_mut(name) else { return };
@@ -63,7 +64,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Lets the first that waits in.
-    pub(super) fn let_in(&mut self, cx: Cx<'_, '_, P>, name: &Name, grant: Grant) {
+    pub(super) fn let_in(&mut self, cx: Cx<'_, '_, P, R>, name: &Name, grant: Grant) {
         let Some(local) = self.locks.get_mut(name) else { return };
         let Some(first) = local.waiting.pop_front() else {
             self.give_back(cx, grant.call);
@@ -77,7 +78,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         self.tell_places(cx, name, 0);
     }
 
-    fn on_extended(&mut self, cx: Cx<'_, '_, P>, name: &Name, grant: CallId, deadline: LocalTime) {
+    fn on_extended(
+        &mut self, cx: Cx<'_, '_, P, R>, name: &Name, grant: CallId, deadline: LocalTime,
+    ) {
         let inside = self.locks.get_mut(name).and_then(|local| local.inside.as_mut());
         if let Some(inside) = inside.filter(|inside| inside.grant.call == grant && !inside.lost) {
             inside.grant.deadline = deadline;
@@ -87,7 +90,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Whoever is inside must leave, and has until its deadline to do so. The others ask anew.
-    pub(super) fn lose(&mut self, cx: Cx<'_, '_, P>, name: &Name) {
+    pub(super) fn lose(&mut self, cx: Cx<'_, '_, P, R>, name: &Name) {
         let inside = self.locks.get_mut(name).and_then(|local| local.inside.as_mut());
         let Some(inside) = inside.filter(|inside| !inside.lost) else { return };
         inside.lost = true;
@@ -96,14 +99,14 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         self.advance(cx, name);
     }
 
-    pub(super) fn give_back(&mut self, cx: Cx<'_, '_, P>, granted: CallId) {
+    pub(super) fn give_back(&mut self, cx: Cx<'_, '_, P, R>, granted: CallId) {
         self.asked.remove(&granted);
         self.call(cx, LockRequest::Release { held: granted });
     }
 
     /// The request in the swarm is over without a grant. Whoever it was made for is told why; nobody, if
     /// that one only tried and has gone meanwhile.
-    fn on_refused(&mut self, cx: Cx<'_, '_, P>, name: &Name, call: CallId, reply: LockReply) {
+    fn on_refused(&mut self, cx: Cx<'_, '_, P, R>, name: &Name, call: CallId, reply: LockReply) {
         self.asked.remove(&call);
         let Some(local) = self.locks.get_mut(name) else { return };
         if local.asked.as_ref().is_none_or(|asked| asked.call != call) {
@@ -122,7 +125,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
 
     /// Sees to it that a request stands in the swarm for the first that waits, if there is one and nobody
     /// is inside, and forgets a lock that nobody wants.
-    pub(super) fn advance(&mut self, cx: Cx<'_, '_, P>, name: &Name) {
+    pub(super) fn advance(&mut self, cx: Cx<'_, '_, P, R>, name: &Name) {
         let Some(local) = self.locks.get_mut(name) else { return };
         let wanted = local.waiting.front().map(|first| (first.ttl, first.only_try));
         let asked = local.asked.as_ref();
@@ -150,7 +153,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Tells those who wait, from a place on, how many are before them; see [`places_told`].
-    pub(super) fn tell_places(&mut self, cx: Cx<'_, '_, P>, name: &Name, from: usize) {
+    pub(super) fn tell_places(&mut self, cx: Cx<'_, '_, P, R>, name: &Name, from: usize) {
         let len = self.locks.get(name).map_or(0, |local| local.waiting.len());
         for place in places_told(len).skip_while(|place| *place < from) {
             self.tell_place(cx, name, place);
@@ -158,7 +161,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Tells one of those who wait how many are before it, if that is known, and news to it.
-    pub(super) fn tell_place(&mut self, cx: Cx<'_, '_, P>, name: &Name, place: usize) {
+    pub(super) fn tell_place(&mut self, cx: Cx<'_, '_, P, R>, name: &Name, place: usize) {
         let Some(local) = self.locks.get_mut(name) else { return };
         let Some((before, wait)) = local.before_the_first(cx.now()) else { return };
         let ahead = before.saturating_add(place as u32);

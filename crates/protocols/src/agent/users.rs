@@ -6,11 +6,12 @@ use sigmalock_core::{
 
 use super::local::{Grant, Inside, Waiter};
 use super::{Agent, Cx, Mutant, Note, Timer, passed};
+use crate::parts::Rules;
 
 const UNKNOWN: LockReply = LockReply::Refused(Refusal::UnknownCall);
 
-impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
-    pub(super) fn on_request(&mut self, cx: Cx<'_, '_, P>, id: CallId, request: LockRequest) {
+impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R> {
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, request: LockRequest) {
         match request {
             LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
             LockRequest::Release { held } => self.on_release(cx, id, held),
@@ -27,7 +28,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         }
     }
 
-    fn on_acquire(&mut self, cx: Cx<'_, '_, P>, id: CallId, wish: Acquire) {
+    fn on_acquire(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, wish: Acquire) {
         match wish.mode {
             Mode::Exclusive => {}
             Mode::Permit { of } => return self.on_acquire_permit(cx, id, wish, of),
@@ -62,7 +63,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         self.advance(cx, &name);
     }
 
-    fn on_release(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId) {
+    fn on_release(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, held: CallId) {
         if self.permits.contains_key(&held) {
             return self.on_release_permit(cx, id, held);
         }
@@ -92,7 +93,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// The right of a user is not renewed any more, or is again.
-    fn on_renew(&mut self, cx: Cx<'_, '_, P>, id: CallId, held: CallId, on: bool) {
+    fn on_renew(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, held: CallId, on: bool) {
         let permit = self.slot_of(held);
         let local = self.calls.get(&held).and_then(|name| self.locks.get_mut(name));
         let inside = local.and_then(|local| local.inside.as_mut());
@@ -111,7 +112,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Whether the next in the queue may be let in under this grant.
-    fn may_hand_over(&self, cx: Cx<'_, '_, P>, name: &Name, grant: Grant) -> bool {
+    fn may_hand_over(&self, cx: Cx<'_, '_, P, R>, name: &Name, grant: Grant) -> bool {
         let next = self.locks.get(name).and_then(|local| local.waiting.front());
         if next.is_none_or(|next| next.ttl != grant.ttl) {
             return false;
@@ -126,7 +127,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         time_left && tokens_left
     }
 
-    fn hand_over(&mut self, cx: Cx<'_, '_, P>, name: &Name, mut grant: Grant) {
+    fn hand_over(&mut self, cx: Cx<'_, '_, P, R>, name: &Name, mut grant: Grant) {
         cx.note(Note::HandedOver);
         grant.entries += 1;
         if !self.config.breaks(Mutant::ReusesTokens) {
@@ -139,7 +140,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// An operator wants whoever is inside to leave. The protocol inside tells it so and stops renewing.
-    fn on_evict(&mut self, cx: Cx<'_, '_, P>, id: CallId, name: Name) {
+    fn on_evict(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, name: Name) {
         if self.evict_permits(cx, &name) {
             return cx.reply(id, LockReply::Released);
         }
@@ -152,7 +153,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// A user's timer: its patience has ended, or it has lost the lock and its deadline is here.
-    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, P>, call: CallId) {
+    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, P, R>, call: CallId) {
         if self.permits.contains_key(&call) {
             return self.on_permit_timer(cx, call);
         }
@@ -172,7 +173,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
     }
 
     /// Sends somebody away who waits. False if there is no such waiter.
-    pub(super) fn dismiss(&mut self, cx: Cx<'_, '_, P>, call: CallId, reply: LockReply) -> bool {
+    pub(super) fn dismiss(&mut self, cx: Cx<'_, '_, P, R>, call: CallId, reply: LockReply) -> bool {
         let Some(name) = self.calls.get(&call).cloned() else { return false };
         let Some(local) = self.locks.get_mut(&name) else { return false };
         let Some(place) = local.place_of(call) else { return false };
@@ -184,7 +185,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>> Agent<P> {
         true
     }
 
-    pub(super) fn forget(&mut self, cx: Cx<'_, '_, P>, call: CallId) {
+    pub(super) fn forget(&mut self, cx: Cx<'_, '_, P, R>, call: CallId) {
         self.calls.remove(&call);
         cx.cancel_timer(Timer::Call(call));
     }

@@ -3,6 +3,7 @@
 use sigmalock_core::Span;
 
 use super::mutant::Mutant;
+use crate::parts::{Rules, Sound};
 use crate::views;
 
 /// How a peer comes into a swarm, if it is not in one already.
@@ -21,25 +22,34 @@ pub enum Beginning {
 
 /// The numbers it goes by.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct Config<R = Sound> {
     /// For agreeing on who is in.
-    pub views: views::Config,
+    pub views: views::Config<R>,
     /// How this peer comes in.
     pub beginning: Beginning,
     /// Whether promises are persisted before they are made.
     pub durable: bool,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
+    /// Which rules it keeps.
+    pub rules: R,
 }
 
 impl Config {
     /// The defaults, for this longest lease.
     #[must_use]
-    pub fn new(lease_max: Span, beginning: Beginning) -> Self {
-        Self { views: views::Config::new(lease_max), beginning, durable: false, mutant: None }
+    pub const fn new(lease_max: Span, beginning: Beginning) -> Self {
+        Self::with_rules(lease_max, beginning, Sound)
+    }
+}
+
+impl<R: Rules> Config<R> {
+    /// The same, by these rules, as to who is in, too.
+    #[must_use]
+    pub const fn with_rules(lease_max: Span, beginning: Beginning, rules: R) -> Self {
+        let views = views::Config::with_rules(lease_max, rules);
+        Self { views, beginning, durable: false, rules }
     }
 
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+        self.rules.breaks(mutant)
     }
 }

@@ -9,10 +9,11 @@ use sigmalock_core::{
 
 use super::{Agreed, OverViews};
 use crate::parts::Quorum;
+use crate::parts::Rules;
 use crate::parts::hosting::voters;
 use crate::views::{self, Change, Roster};
 
-impl<P: OverViews + Inspect> Inspect for Agreed<P> {
+impl<P: OverViews + Inspect, R: Rules> Inspect for Agreed<P, R> {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
         self.inside.replicas(now, name)
     }
@@ -56,7 +57,7 @@ impl<P: OverViews + Inspect> Inspect for Agreed<P> {
     }
 }
 
-impl<P: OverViews> Agreed<P> {
+impl<P: OverViews, R: Rules> Agreed<P, R> {
     fn is_forced(&self) -> bool {
         self.views.roster().is_some_and(|roster| roster.last() == Change::Forget)
     }

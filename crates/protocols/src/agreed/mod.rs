@@ -71,10 +71,10 @@ pub use self::over::OverViews;
 pub use self::request::{Reply, Request};
 use self::whereabouts::Whereabouts;
 use crate::catalogue::{Card, Family, Membership, Promises};
-use crate::parts::Driven;
 use crate::parts::hosting::Terms;
 use crate::parts::quorum::VOTERS_MAX;
-use crate::views::{self, Change, Standing, Views};
+use crate::parts::{Driven, Faithful, Rules, Sound};
+use crate::views::{self, Change, Roster, Standing, Views};
 
 /// What there is to know of it.
 pub const CARD: Card = Card {
@@ -90,10 +90,10 @@ pub const CARD: Card = Card {
 
 /// One peer's share of both.
 #[derive(Clone)]
-pub struct Agreed<P: OverViews> {
+pub struct Agreed<P: OverViews, R: Rules = Sound> {
     me: PeerId,
-    config: Config,
-    views: Views,
+    config: Config<R>,
+    views: Views<R>,
     inside: P,
     /// The view that the protocol inside goes by.
     view: u64,
@@ -113,7 +113,7 @@ pub struct Agreed<P: OverViews> {
     /// Who else is at which view.
     others: Whereabouts<P::Message>,
     /// Kept for their memory.
-    from_views: Vec<Effect<Views>>,
+    from_views: Vec<Effect<Views<R>>>,
     from_inside: Vec<Effect<P>>,
 }
 
@@ -179,12 +179,12 @@ impl<N: fmt::Display> fmt::Display for Note<N> {
     }
 }
 
-type Cx<'a, 'b, P> = &'a mut Context<'b, Agreed<P>>;
+type Cx<'a, 'b, P, R> = &'a mut Context<'b, Agreed<P, R>>;
 
-impl<P: OverViews> Agreed<P> {
+impl<P: OverViews, R: Rules> Agreed<P, R> {
     /// A peer that has not started yet, nor has the protocol inside.
     #[must_use]
-    pub fn new(me: PeerId, config: Config, inside: P) -> Self {
+    pub fn new(me: PeerId, config: Config<R>, inside: P) -> Self {
         Self {
             me,
             views: Views::new(me, config.views.clone()),
@@ -205,11 +205,11 @@ impl<P: OverViews> Agreed<P> {
 
     /// Its share of the agreement on who is in.
     #[must_use]
-    pub const fn views(&self) -> &Views {
+    pub const fn views(&self) -> &Views<R> {
         &self.views
     }
 
-    fn on_start(&mut self, cx: Cx<'_, '_, P>, incarnation: Incarnation, birth: Birth<Self>) {
+    fn on_start(&mut self, cx: Cx<'_, '_, P, R>, incarnation: Incarnation, birth: Birth<Self>) {
         let (views, inside) = match birth {
             Birth::First => (Birth::First, Birth::First),
             Birth::Amnesiac => (Birth::Amnesiac, Birth::Amnesiac),
@@ -241,7 +241,7 @@ impl<P: OverViews> Agreed<P> {
         self.ask_views(cx, views::Request::Join);
     }
 
-    fn on_message(&mut self, cx: Cx<'_, '_, P>, from: PeerId, message: Message<P::Message>) {
+    fn on_message(&mut self, cx: Cx<'_, '_, P, R>, from: PeerId, message: Message<P::Message>) {
         match message {
             Message::Views(message) => {
                 let known = match message {
@@ -271,7 +271,7 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// Rule 1.
-    fn on_inside(&mut self, cx: Cx<'_, '_, P>, from: PeerId, view: u64, message: P::Message) {
+    fn on_inside(&mut self, cx: Cx<'_, '_, P, R>, from: PeerId, view: u64, message: P::Message) {
         let later = view > self.view;
         let heard = view == self.view
             || !P::is_promise(&message)
@@ -292,14 +292,14 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// Somebody who was behind may be so no more: what it said then may be asked again.
-    fn ask_again(&mut self, cx: Cx<'_, '_, P>, from: PeerId, view: u64) {
+    fn ask_again(&mut self, cx: Cx<'_, '_, P, R>, from: PeerId, view: u64) {
         if view == self.view && self.others.catches_up(from) {
             self.pass_in(cx, Input::PeerUp(from));
         }
     }
 
     /// What views have come to matters to the protocol inside: first whether this peer is in, then whether it may vote.
-    fn follow(&mut self, cx: Cx<'_, '_, P>) {
+    fn follow(&mut self, cx: Cx<'_, '_, P, R>) {
         let late = self.config.breaks(Mutant::VotesBeforeItFollows);
         if !late {
             self.follow_view(cx);
@@ -316,7 +316,7 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// If views have come to a new one, so does the protocol inside.
-    fn follow_view(&mut self, cx: Cx<'_, '_, P>) {
+    fn follow_view(&mut self, cx: Cx<'_, '_, P, R>) {
         let Some(roster) = self.views.roster() else { return };
         let member = self.views.standing() == Standing::Member;
         let since = roster.since(self.me).filter(|_| member).unwrap_or_default();
@@ -362,7 +362,7 @@ impl<P: OverViews> Agreed<P> {
 
     /// This peer is a member since another view, or of a view that nobody was asked about: votes are out
     /// that it does not know of, for a lease from now.
-    fn begin(&mut self, cx: Cx<'_, '_, P>, waits: bool) {
+    fn begin(&mut self, cx: Cx<'_, '_, P, R>, waits: bool) {
         self.promises_from = LocalTime::MIN;
         if core::mem::take(&mut self.votes) && !self.config.breaks(Mutant::VotesAsItsDiskSays) {
             cx.persist(DurableKey::Votes, None);
@@ -376,7 +376,7 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// From here on this peer votes, and its disk knows.
-    fn vote(&mut self, cx: Cx<'_, '_, P>) {
+    fn vote(&mut self, cx: Cx<'_, '_, P, R>) {
         (self.promises_from, self.votes) = (LocalTime::MIN, true);
         cx.cancel_timer(Timer::Votes);
         cx.persist(DurableKey::Votes, Some(Durable::Votes(self.since)));
@@ -389,7 +389,7 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// It votes from now on.
-    fn on_settled(&mut self, cx: Cx<'_, '_, P>) {
+    fn on_settled(&mut self, cx: Cx<'_, '_, P, R>) {
         if !self.votes {
             self.vote(cx);
         }
@@ -407,7 +407,7 @@ impl<P: OverViews> Agreed<P> {
         }
     }
 
-    fn on_request(&mut self, cx: Cx<'_, '_, P>, id: CallId, request: Request<P::Request>) {
+    fn on_request(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, request: Request<P::Request>) {
         let request = match request {
             Request::Inside(request) => return self.pass_in(cx, Input::Request { id, request }),
             Request::Members(MemberRequest::Forget { gone, unverified }) => {
@@ -419,22 +419,30 @@ impl<P: OverViews> Agreed<P> {
     }
 }
 
-impl<P: OverViews> Driven for Agreed<P> {
+impl<P: OverViews, R: Rules> Driven for Agreed<P, R> {
     fn of_members(wish: MemberRequest) -> Option<Self::Request> {
         Some(Request::Members(wish))
     }
-    fn views(&self) -> Option<&Views> {
-        Some(&self.views)
+    fn roster(&self) -> Option<&Roster> {
+        self.views.roster()
+    }
+    fn is_member(&self) -> bool {
+        self.views.standing() == Standing::Member
+    }
+    fn has_forgotten(&self) -> bool {
+        self.views.standing() == Standing::Lost || self.views.loss().is_some()
     }
     fn hosted(&self) -> usize {
         self.inside.hosted()
     }
     fn may_go(&self) -> bool {
-        self.views.standing() != Standing::Member || self.views.is_alone()
+        !self.is_member() || self.views.is_alone()
     }
 }
 
-impl<P: OverViews> Protocol for Agreed<P> {
+impl<P: OverViews + Faithful> Faithful for Agreed<P> {}
+
+impl<P: OverViews, R: Rules> Protocol for Agreed<P, R> {
     type Message = Message<P::Message>;
     type Request = Request<P::Request>;
     type Reply = Reply<P::Reply>;
@@ -471,7 +479,7 @@ impl<P: OverViews> Protocol for Agreed<P> {
     }
 }
 
-impl<P: OverViews + fmt::Debug> fmt::Debug for Agreed<P> {
+impl<P: OverViews + fmt::Debug, R: Rules> fmt::Debug for Agreed<P, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agreed").field("views", &self.views).field("inside", &self.inside).finish()
     }

@@ -5,18 +5,19 @@ use alloc::boxed::Box;
 use sigmalock_core::{CallId, Context, Effect, Input, MemberReply, Protocol};
 
 use super::{Agreed, Cx, Durable, DurableKey, Message, Mutant, Note, OverViews, Reply, Timer};
+use crate::parts::Rules;
 use crate::views::{self, Views};
 
 /// The call under which this layer itself asks views for something.
 const OWN: CallId = CallId(0);
 
-impl<P: OverViews> Agreed<P> {
+impl<P: OverViews, R: Rules> Agreed<P, R> {
     /// Asks views for something that is done at once, or not at all.
-    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_, P>, request: views::Request) {
+    pub(super) fn ask_views(&mut self, cx: Cx<'_, '_, P, R>, request: views::Request) {
         self.pass_views(cx, Input::Request { id: OWN, request });
     }
 
-    pub(super) fn pass_views(&mut self, cx: Cx<'_, '_, P>, input: Input<Views>) {
+    pub(super) fn pass_views(&mut self, cx: Cx<'_, '_, P, R>, input: Input<Views<R>>) {
         let mut effects = core::mem::take(&mut self.from_views);
         let confirms =
             matches!(input, Input::Receive { message: views::Message::Confirmed { .. }, .. });
@@ -50,13 +51,13 @@ impl<P: OverViews> Agreed<P> {
     }
 
     /// Gives the protocol inside an input.
-    pub(super) fn pass_in(&mut self, cx: Cx<'_, '_, P>, input: Input<P>) {
+    pub(super) fn pass_in(&mut self, cx: Cx<'_, '_, P, R>, input: Input<P>) {
         self.with_inside(cx, |inside, cx| inside.handle(cx, input));
     }
 
     /// Has the protocol inside do something, on the terms on which this peer is in.
     pub(super) fn with_inside(
-        &mut self, cx: Cx<'_, '_, P>, act: impl FnOnce(&mut P, &mut Context<'_, P>),
+        &mut self, cx: Cx<'_, '_, P, R>, act: impl FnOnce(&mut P, &mut Context<'_, P>),
     ) {
         let mut effects = core::mem::take(&mut self.from_inside);
         self.inside.stand(self.terms());

@@ -3,7 +3,7 @@
 use sigmalock_core::{MemberRequest, Protocol};
 
 use super::Placement;
-use crate::views::{Standing, Views};
+use crate::views::Roster;
 
 /// A protocol that a driver, simulated or live, can run.
 pub trait Driven: Protocol {
@@ -16,9 +16,13 @@ pub trait Driven: Protocol {
     fn placement_mut(&mut self) -> Option<&mut Placement> {
         None
     }
-    /// This peer's share of the agreement on who is in, if there is one.
-    fn views(&self) -> Option<&Views> {
+    /// The newest view that this peer knows, where peers agree on who is in.
+    fn roster(&self) -> Option<&Roster> {
         None
+    }
+    /// Whether this peer is a member of it.
+    fn is_member(&self) -> bool {
+        false
     }
     /// An operator's wish about the members, as a request; `None` where there are none.
     fn of_members(_wish: MemberRequest) -> Option<Self::Request> {
@@ -26,8 +30,7 @@ pub trait Driven: Protocol {
     }
     /// Whether this peer knows that it lacks what it promised, and has not been a member anew since.
     fn has_forgotten(&self) -> bool {
-        let lacks = |views: &Views| views.standing() == Standing::Lost || views.loss().is_some();
-        self.views().is_some_and(lacks)
+        false
     }
     /// How many replicas this peer remembers as a host.
     fn hosted(&self) -> usize {

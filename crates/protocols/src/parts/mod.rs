@@ -7,6 +7,7 @@ pub mod hosting;
 pub mod mutants;
 pub mod placement;
 pub mod quorum;
+pub mod rules;
 pub mod tombstones;
 pub mod zones;
 
@@ -17,4 +18,5 @@ pub use hosting::Hosting;
 pub use mutants::{MutantCard, UnknownMutant};
 pub use placement::{HandedOver, Placement};
 pub use quorum::{Quorum, QuorumError};
+pub use rules::{Broken, Faithful, Rules, Sound};
 pub use tombstones::Tombstones;

@@ -101,6 +101,12 @@ macro_rules! mutants {
             }
         }
 
+        impl From<$mutant> for &'static $crate::parts::MutantCard {
+            fn from(mutant: $mutant) -> Self {
+                mutant.card()
+            }
+        }
+
         impl core::str::FromStr for $mutant {
             type Err = $crate::parts::UnknownMutant;
             fn from_str(text: &str) -> Result<Self, Self::Err> {

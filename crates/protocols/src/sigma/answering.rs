@@ -7,10 +7,13 @@ use super::message::{Answer, Ask, Message, OtherNumber, Response, Ticket};
 use super::queue::Waiter;
 use super::replica::Replica;
 use super::{Cx, Mutant, Note};
+use crate::parts::Rules;
 
 impl Replica {
     /// What REQUEST, YIELD and SEAL have in common: whoever asks is owner, or queued, and is told.
-    pub(super) fn answer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
+    pub(super) fn answer(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ask: &Ask,
+    ) {
         if self.tombstones.contains(&ask.ticket.request) {
             return cx.note(Note::RequestOfTheDead);
         }
@@ -54,7 +57,7 @@ impl Replica {
 
     /// An older request waits here, or one that is inside already: owners that keep it waiting are asked to
     /// yield, unless they are inside. Asked again after a while, in case the message was lost.
-    fn recall_younger(&mut self, desk: &Desk, cx: Cx<'_, '_>, ask: &Ask) {
+    fn recall_younger(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ask: &Ask) {
         let (now, asker) = (cx.now(), ask.ticket);
         if self.owners.get(&asker).is_some() {
             return;
@@ -74,7 +77,7 @@ impl Replica {
 
     /// Who means another number of permits than this request, if the vote is out for such, or else if the
     /// first who waits for a permit does.
-    fn other_number(&self, desk: &Desk, ticket: Ticket) -> Option<OtherNumber> {
+    fn other_number(&self, desk: &Desk<impl Rules>, ticket: Ticket) -> Option<OtherNumber> {
         let mine = ticket.mode.permits().filter(|_| !desk.breaks(Mutant::HushesUpNumbers))?;
         let first = self.owners.permit().or_else(|| self.queue.permit())?;
         let of = first.mode.permits().filter(|of| *of != mine)?;
@@ -82,7 +85,7 @@ impl Replica {
     }
 
     /// Answers a message about a request with where it stands.
-    fn respond(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket) {
+    fn respond(&mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket) {
         let (echo, answer) = match self.owners.get(&ticket) {
             Some(owner) => (owner.echo, Answer::Yours { vote: owner.vote, asked: true }),
             None => {
@@ -111,7 +114,8 @@ impl Replica {
     }
 
     pub(super) fn send(
-        &self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, echo: Echo, answer: Answer,
+        &self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket, echo: Echo,
+        answer: Answer,
     ) {
         desk.responses += 1;
         let response = Response {

@@ -6,10 +6,13 @@ use super::attempt::Attempt;
 use super::message::Message;
 use super::seat::{Held, News, Seat};
 use super::{Config, Cx, Mutant};
+use crate::parts::Rules;
 
 impl Attempt {
     /// Whether too many replicas cannot vote for this request to win. Where hosts hand over, others soon can.
-    pub(super) fn cannot_win(&self, config: &Config, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn cannot_win(
+        &self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> bool {
         if cx.hosting.hands_over() || config.breaks(Mutant::StandsInTheWay) {
             return false;
         }
@@ -22,7 +25,7 @@ impl Attempt {
     /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given
     /// the votes that they need, again and again. From now on it asks only those who cannot vote, until enough
     /// of them can.
-    pub(super) fn stand_aside(&mut self, config: &Config, cx: Cx<'_, '_>) {
+    pub(super) fn stand_aside(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         self.aside = true;
         self.probe_at = LocalTime::NEVER;
         for index in 0..self.ballot.len() {
@@ -39,7 +42,7 @@ impl Attempt {
     }
 
     /// Enough can vote again: asks those whom it left, or has not heard from.
-    pub(super) fn come_back(&mut self, config: &Config, cx: Cx<'_, '_>) {
+    pub(super) fn come_back(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         self.aside = false;
         for index in 0..self.ballot.len() {
             let seat = self.ballot.seat(index);
@@ -52,7 +55,7 @@ impl Attempt {
     }
 
     /// Gives back the vote or the place in the queue that it has there, if it has one.
-    pub(super) fn withdraw(&mut self, cx: Cx<'_, '_>, index: usize) {
+    pub(super) fn withdraw(&mut self, cx: Cx<'_, '_, impl Rules>, index: usize) {
         let seat = self.ballot.seat_mut(index);
         seat.ask_at = LocalTime::NEVER;
         let queued = seat.place.take().is_some();

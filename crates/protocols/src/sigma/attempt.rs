@@ -13,6 +13,7 @@ use super::message::{Answer, GrantId, Renewal, Response, Ticket, Vote};
 use super::seat::{Held, News};
 use super::{Config, Cx, Mutant, Note};
 use crate::parts::Alarm;
+use crate::parts::Rules;
 
 /// A request under way.
 #[derive(Debug, Clone)]
@@ -67,7 +68,8 @@ pub(super) enum Step {
 impl Attempt {
     /// Sends REQUEST to all replicas.
     pub(super) fn start(
-        config: &Config, cx: Cx<'_, '_>, ticket: Ticket, wish: &Acquire, down: &BTreeSet<PeerId>,
+        config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket, wish: &Acquire,
+        down: &BTreeSet<PeerId>,
     ) -> Self {
         let gives_up_at = match wish.patience {
             Patience::For(span) => cx.now() + span,
@@ -103,7 +105,8 @@ impl Attempt {
     }
 
     pub(super) fn on_response(
-        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, response: &Response,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, from: PeerId,
+        response: &Response,
     ) -> Step {
         let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
@@ -166,7 +169,7 @@ impl Attempt {
     }
 
     /// Tells the user how many are ahead, if that is news: what the replicas say differs, so the median.
-    fn tell_place(&mut self, config: &Config, cx: Cx<'_, '_>) {
+    fn tell_place(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         if self.only_try || !matches!(self.phase, Phase::Asking) {
             return;
         }
@@ -179,8 +182,8 @@ impl Attempt {
     }
 
     fn on_vote(
-        &mut self, config: &Config, cx: Cx<'_, '_>, index: usize, echo: Echo, vote: Vote,
-        asked: bool,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
+        echo: Echo, vote: Vote, asked: bool,
     ) {
         let now = cx.now();
         let yielded =
@@ -230,7 +233,8 @@ impl Attempt {
 
     /// RECALL: somebody older waits there. Yields that vote, unless this request has won.
     pub(super) fn on_recall(
-        &mut self, config: &Config, cx: Cx<'_, '_>, index: u16, grant: GrantId,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: u16,
+        grant: GrantId,
     ) {
         let Some(index) = self.ballot.find(index) else {
             return cx.note(Note::Malformed);
@@ -247,13 +251,14 @@ impl Attempt {
     }
 
     /// Whether this request has not won, and so makes way for an older one.
-    fn yields(&self, config: &Config) -> bool {
+    fn yields(&self, config: &Config<impl Rules>) -> bool {
         matches!(self.phase, Phase::Asking) && self.ballot.votes() < config.quorum.m()
     }
 
     /// RENEWED, for one vote.
     pub(super) fn on_renewal(
-        &mut self, config: &Config, cx: Cx<'_, '_>, renewal: Renewal, echo: Echo,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, renewal: Renewal,
+        echo: Echo,
     ) {
         let Phase::Inside(guard) = &mut self.phase else { return };
         let Some(index) = self.ballot.find(renewal.index) else {
@@ -274,7 +279,9 @@ impl Attempt {
     }
 
     /// The timer of this request.
-    pub(super) fn on_timer(&mut self, config: &Config, cx: Cx<'_, '_>) -> Step {
+    pub(super) fn on_timer(
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> Step {
         let now = cx.now();
         self.alarm.fired();
         if self.guard().is_none() && self.gives_up_at <= now {
@@ -303,7 +310,7 @@ impl Attempt {
 
     /// The host of some seats went down, or came back, or somebody else hosts them now.
     pub(super) fn on_peer(
-        &mut self, config: &Config, cx: Cx<'_, '_>, peer: PeerId, up: bool,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, peer: PeerId, up: bool,
     ) -> Step {
         for index in 0..self.ballot.len() {
             let seat = self.ballot.seat_mut(index);
@@ -333,7 +340,7 @@ impl Attempt {
     /// Peers have agreed on another membership. Who votes on the name may have changed, and what was said in
     /// the last view does not count in this one, so all are asked. A guard stands until its deadline.
     pub(super) fn on_view(
-        &mut self, config: &Config, cx: Cx<'_, '_>, down: &BTreeSet<PeerId>,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, down: &BTreeSet<PeerId>,
     ) -> Step {
         self.ballot.reseat(&cx.hosting.seats(&self.name));
         self.ballot.mark_down(down);
@@ -344,7 +351,9 @@ impl Attempt {
     }
 
     /// Whether a response comes from whoever hosts the replica; it may have moved meanwhile.
-    fn is_host(&mut self, cx: Cx<'_, '_>, from: PeerId, index: usize, replica: &ReplicaId) -> bool {
+    fn is_host(
+        &mut self, cx: Cx<'_, '_, impl Rules>, from: PeerId, index: usize, replica: &ReplicaId,
+    ) -> bool {
         if self.ballot.seat(index).host == Some(from) {
             return true;
         }
@@ -356,7 +365,7 @@ impl Attempt {
     }
 
     /// Where this request stands, and what to do about it: the paper's three outcomes.
-    fn decide(&mut self, config: &Config, cx: Cx<'_, '_>) -> Step {
+    fn decide(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> Step {
         if matches!(self.phase, Phase::Inside(_)) {
             return Step::Continue;
         }
@@ -409,7 +418,7 @@ impl Attempt {
     /// Outcome 1: this request has m votes. It is let in if m of them have written down the same token
     /// and there is time left; else that is arranged first, which may take until the next message. False
     /// if some of the votes turn out to be over, so that it has not won after all.
-    fn has_won(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
+    fn has_won(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> bool {
         let now = cx.now();
         if !self.seals_blindly(config) {
             self.ballot.drop_expired(now, true);
@@ -450,7 +459,7 @@ impl Attempt {
     }
 
     /// Asks for fresh leases of all votes held.
-    fn refresh(&mut self, config: &Config, cx: Cx<'_, '_>) {
+    fn refresh(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         for index in 0..self.ballot.len() {
             if self.ballot.seat(index).held().is_some() && self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
@@ -466,7 +475,7 @@ impl Attempt {
     }
 
     /// Whether the guard's time is up; see [`Guard::lose`].
-    pub(super) fn lose(&mut self, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn lose(&mut self, cx: Cx<'_, '_, impl Rules>) -> bool {
         match &mut self.phase {
             Phase::Inside(guard) => guard.lose(cx),
             _ => false,
@@ -474,7 +483,7 @@ impl Attempt {
     }
 
     /// Tells the user to leave; see [`Guard::evict`].
-    pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn evict(&mut self, cx: Cx<'_, '_, impl Rules>) {
         if let Phase::Inside(guard) = &mut self.phase {
             guard.evict(cx);
         }
@@ -493,7 +502,9 @@ impl Attempt {
 }
 
 /// When the client stops believing in a vote.
-fn expiry(config: &Config, now: LocalTime, echo: Echo, lease: Lease, ttl: Span) -> LocalTime {
+fn expiry(
+    config: &Config<impl Rules>, now: LocalTime, echo: Echo, lease: Lease, ttl: Span,
+) -> LocalTime {
     if config.breaks(Mutant::CountsFromReceipt) {
         return now + lease.ttl - lease.ttl.millionths(config.margin.0);
     }

@@ -9,6 +9,7 @@ use super::message::Ticket;
 use super::seat::{Held, News, Seat};
 use super::{Config, Mutant};
 use crate::parts::Quorum;
+use crate::parts::Rules;
 
 /// The n seats, counted.
 #[derive(Debug, Clone, Default)]
@@ -125,7 +126,7 @@ impl Ballot {
 
     /// The token that m of the held votes propose, if there is one. It is then written down at m
     /// hosts, so whoever wins next meets one that goes beyond it.
-    pub(super) fn agreed_token(&self, config: &Config) -> Option<Token> {
+    pub(super) fn agreed_token(&self, config: &Config<impl Rules>) -> Option<Token> {
         if config.breaks(Mutant::ShowsUnsealedToken) {
             return self.proposals().max();
         }

@@ -11,6 +11,7 @@ use sigmalock_core::{
 use super::attempt::{Attempt, Step};
 use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, Ticket, Used};
 use super::{Config, Cx, Mutant, Note, Timer};
+use crate::parts::Rules;
 use crate::parts::placement::PEERS_MAX;
 use crate::parts::{Alarm, HybridClock, Quorum};
 
@@ -21,8 +22,8 @@ const SENT_ON_MAX: usize = 2;
 
 /// The client's side of Sigma.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
-    config: Config,
+pub(super) struct Client<R> {
+    config: Config<R>,
     me: PeerId,
     incarnation: Incarnation,
     clock: HybridClock,
@@ -58,8 +59,8 @@ impl Finished {
     }
 }
 
-impl Client {
-    pub(super) fn new(config: Config, me: PeerId, incarnation: Incarnation) -> Self {
+impl<R: Rules> Client<R> {
+    pub(super) fn new(config: Config<R>, me: PeerId, incarnation: Incarnation) -> Self {
         Self {
             config,
             me,
@@ -74,7 +75,7 @@ impl Client {
         }
     }
 
-    pub(super) const fn config(&self) -> &Config {
+    pub(super) const fn config(&self) -> &Config<R> {
         &self.config
     }
 
@@ -82,7 +83,7 @@ impl Client {
         self.attempts.values()
     }
 
-    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: LockRequest) {
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_, R>, id: CallId, request: LockRequest) {
         match request {
             LockRequest::Acquire(wish) => match self.refuse(id, &wish) {
                 Some(refusal) => cx.reply(id, LockReply::Refused(refusal)),
@@ -156,7 +157,7 @@ impl Client {
     }
 
     /// Looks at every guard's deadline, before anything else is believed: this peer may have slept.
-    pub(super) fn check_guards(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn check_guards(&mut self, cx: Cx<'_, '_, R>) {
         if cx.now() < self.look_from || self.config.breaks(Mutant::IgnoresDeadline) {
             return;
         }
@@ -168,7 +169,7 @@ impl Client {
         self.watch_all(cx);
     }
 
-    pub(super) fn on_response(&mut self, cx: Cx<'_, '_>, from: PeerId, response: &Response) {
+    pub(super) fn on_response(&mut self, cx: Cx<'_, '_, R>, from: PeerId, response: &Response) {
         self.clock.observe(response.clock);
         let Response { replica, ticket, answer, .. } = response;
         let call = ticket.request.call;
@@ -185,7 +186,7 @@ impl Client {
     }
 
     pub(super) fn on_recall(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, replica: &ReplicaId, ticket: Ticket,
         grant: GrantId,
     ) {
         match self.attempts.get_mut(&ticket.request.call).filter(|a| a.ticket == ticket) {
@@ -194,7 +195,7 @@ impl Client {
         }
     }
 
-    pub(super) fn on_renewed(&mut self, cx: Cx<'_, '_>, echo: Echo, renewals: &[Renewal]) {
+    pub(super) fn on_renewed(&mut self, cx: Cx<'_, '_, R>, echo: Echo, renewals: &[Renewal]) {
         for renewal in renewals {
             if let Some(attempt) = self.attempts.get_mut(&renewal.call) {
                 attempt.on_renewal(&self.config, cx, *renewal, echo);
@@ -205,7 +206,7 @@ impl Client {
 
     /// A former host names the present one. A request that is over has yet to say so there.
     pub(super) fn on_moved(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, replica: &ReplicaId, ticket: Ticket, to: PeerId,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, replica: &ReplicaId, ticket: Ticket, to: PeerId,
     ) {
         let RequestId { client, incarnation, call } = ticket.request;
         if !cx.hosting.hands_over() || (client, incarnation) != (self.me, self.incarnation) {
@@ -230,14 +231,14 @@ impl Client {
         }
     }
 
-    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, call: CallId) {
+    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, R>, call: CallId) {
         if let Some(attempt) = self.attempts.get_mut(&call) {
             let step = attempt.on_timer(&self.config, cx);
             self.after(cx, call, step);
         }
     }
 
-    pub(super) fn on_peer(&mut self, cx: Cx<'_, '_>, peer: PeerId, up: bool) {
+    pub(super) fn on_peer(&mut self, cx: Cx<'_, '_, R>, peer: PeerId, up: bool) {
         if up {
             self.down.remove(&peer);
         } else {
@@ -258,7 +259,7 @@ impl Client {
     }
 
     /// Peers have agreed on another membership.
-    pub(super) fn on_view(&mut self, cx: Cx<'_, '_>, view: &View) {
+    pub(super) fn on_view(&mut self, cx: Cx<'_, '_, R>, view: &View) {
         self.config.quorum = Quorum::of_view(view.members.len());
         let calls: Vec<CallId> = self.attempts.keys().copied().collect();
         for call in calls {
@@ -270,7 +271,7 @@ impl Client {
     }
 
     /// Renews all guards that are due, or nearly, with one message per host.
-    pub(super) fn renew(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn renew(&mut self, cx: Cx<'_, '_, R>) {
         let now = cx.now();
         self.renewal.fired();
         let mut by_host: BTreeMap<PeerId, Vec<Claim>> = BTreeMap::new();
@@ -292,7 +293,7 @@ impl Client {
     }
 
     /// Makes sure that this peer wakes for the next renewal and the next deadline.
-    fn watch_all(&mut self, cx: Cx<'_, '_>) {
+    fn watch_all(&mut self, cx: Cx<'_, '_, R>) {
         self.look_from = LocalTime::NEVER;
         let guards: Vec<CallId> =
             self.attempts.iter().filter(|(_, a)| a.guard().is_some()).map(|(c, _)| *c).collect();
@@ -301,7 +302,7 @@ impl Client {
         }
     }
 
-    fn watch(&mut self, cx: Cx<'_, '_>, call: CallId) {
+    fn watch(&mut self, cx: Cx<'_, '_, R>, call: CallId) {
         let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
         self.look_from = self.look_from.min(guard.ends_at());
         let blind = self.config.breaks(Mutant::IgnoresDeadline);
@@ -311,7 +312,7 @@ impl Client {
         }
     }
 
-    fn after(&mut self, cx: Cx<'_, '_>, call: CallId, step: Step) {
+    fn after(&mut self, cx: Cx<'_, '_, R>, call: CallId, step: Step) {
         match step {
             Step::Continue => self.watch(cx, call),
             Step::Over(LockReply::TimedOut) if self.config.breaks(Mutant::EndsInSilence) => {
@@ -321,7 +322,7 @@ impl Client {
         }
     }
 
-    fn finish(&mut self, cx: Cx<'_, '_>, call: CallId, reply: Option<LockReply>) {
+    fn finish(&mut self, cx: Cx<'_, '_, R>, call: CallId, reply: Option<LockReply>) {
         let Some(attempt) = self.attempts.remove(&call) else { return };
         attempt.release(cx);
         self.forget_arrived(cx.now());
@@ -352,7 +353,7 @@ impl Client {
     }
 
     /// A vote for a request that is over: its RELEASE is on the way, or was lost.
-    fn refuse_vote(&self, cx: Cx<'_, '_>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
+    fn refuse_vote(&self, cx: Cx<'_, '_, R>, host: PeerId, replica: &ReplicaId, ticket: Ticket) {
         let is_it = |finished: &&Finished| finished.request == ticket.request;
         let finished = self.finished.iter().rev().find(is_it);
         let on_its_way =

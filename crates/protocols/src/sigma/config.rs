@@ -3,11 +3,11 @@
 use sigmalock_core::{Margin, Span, Token};
 
 use super::mutant::Mutant;
-use crate::parts::Quorum;
+use crate::parts::{Quorum, Rules, Sound};
 
 /// What all peers of a swarm must agree on, and a few things a peer may choose.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct Config<R = Sound> {
     /// Replicas and votes.
     pub quorum: Quorum,
     /// The longest lease anybody may ask for; so long does a host abstain that lost its memory.
@@ -28,14 +28,12 @@ pub struct Config {
     pub tokens_per_grant: u64,
     /// Whether this peer uses a swarm without hosting anything.
     pub client_only: bool,
-    /// Whether this host is compromised, and gives its vote to everybody who asks. For experiments.
-    pub compromised: bool,
     /// Whether votes are persisted before they are given.
     pub durable: bool,
     /// What everything is bounded by.
     pub limits: Limits,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
+    /// Which rules it keeps.
+    pub rules: R,
 }
 
 /// The bounds, in one place.
@@ -59,6 +57,14 @@ impl Config {
     /// The defaults, for a quorum.
     #[must_use]
     pub fn new(quorum: Quorum) -> Self {
+        Self::with_rules(quorum, Sound)
+    }
+}
+
+impl<R: Rules> Config<R> {
+    /// The same, by these rules.
+    #[must_use]
+    pub fn with_rules(quorum: Quorum, rules: R) -> Self {
         Self {
             quorum,
             lease_max: Span::from_secs(15),
@@ -70,7 +76,6 @@ impl Config {
             service_default: Span::from_secs(1),
             tokens_per_grant: 1,
             client_only: false,
-            compromised: false,
             durable: false,
             limits: Limits {
                 requests_max: 1 << 20,
@@ -80,7 +85,7 @@ impl Config {
                 claims_max: 1_024,
                 idle_after: Span::from_secs(60),
             },
-            mutant: None,
+            rules,
         }
     }
 
@@ -121,8 +126,7 @@ impl Config {
         if bold { Margin(0) } else { self.margin }
     }
 
-    /// Whether this build is to break that rule.
-    pub(crate) fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+    pub(super) fn breaks(&self, mutant: Mutant) -> bool {
+        self.rules.breaks(mutant)
     }
 }

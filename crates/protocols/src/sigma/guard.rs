@@ -4,6 +4,7 @@ use sigmalock_core::{CallId, LocalTime, LockReply, Mode, Span, Token};
 
 use super::attempt::Attempt;
 use super::{Config, Cx};
+use crate::parts::Rules;
 
 /// A user is inside.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +30,8 @@ pub(super) struct Guard {
 impl Guard {
     /// Lets the user in; `None` if there is too little time left to renew the right before it ends.
     pub(super) fn enter(
-        config: &Config, cx: Cx<'_, '_>, attempt: &Attempt, token: Token, deadline: LocalTime,
+        config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, attempt: &Attempt, token: Token,
+        deadline: LocalTime,
     ) -> Option<Self> {
         let (call, ttl) = (attempt.call(), attempt.ttl);
         let now = cx.now();
@@ -66,7 +68,7 @@ impl Guard {
 
     /// The time is up, or nearly: tells the user to stop, once. True at the deadline itself, when the
     /// votes are to be given back; until then the user may still be on its way out.
-    pub(super) fn lose(&mut self, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn lose(&mut self, cx: Cx<'_, '_, impl Rules>) -> bool {
         if self.lost_at() <= cx.now() {
             self.evict(cx);
         }
@@ -75,7 +77,7 @@ impl Guard {
 
     /// An operator wants the user out: tells it to stop, and renews no more. The votes are given back when
     /// the user says that it is out, or at the deadline; until then it may be inside.
-    pub(super) fn evict(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn evict(&mut self, cx: Cx<'_, '_, impl Rules>) {
         if !self.lost {
             self.lost = true;
             cx.reply(self.call, LockReply::Lost);
@@ -83,7 +85,7 @@ impl Guard {
     }
 
     /// Tells the user of a later deadline, if renewals have brought one about.
-    pub(super) fn extend(&mut self, cx: Cx<'_, '_>, deadline: LocalTime) {
+    pub(super) fn extend(&mut self, cx: Cx<'_, '_, impl Rules>, deadline: LocalTime) {
         if deadline > self.deadline && !self.lost {
             let pause = (deadline.since(cx.now()) / 3).min(self.ttl / 3);
             let jitter = Span::from_micros(cx.random() % (pause.as_micros() / 8).max(1));

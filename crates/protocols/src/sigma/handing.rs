@@ -13,6 +13,7 @@ use super::queue::Waiter;
 use super::replica::{End, Replica};
 use super::tokens::Tokens;
 use super::{Cx, DurableKey, Mutant};
+use crate::parts::Rules;
 
 /// A vote that is out, as another host hears of it.
 pub(super) fn handed(owner: &Owner) -> HandedVote {
@@ -28,7 +29,8 @@ pub(super) fn handed(owner: &Owner) -> HandedVote {
 impl Replica {
     /// As it goes to its next host. It is frozen: from here on this host must not use it.
     pub(super) fn hand_off(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, id: HandOffId, to: Incarnation,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, id: HandOffId,
+        to: Incarnation,
     ) -> HandOff {
         let now = cx.now();
         while let Some(owner) = self.owners.overdue(desk, now) {
@@ -57,7 +59,7 @@ impl Replica {
     }
 
     /// Gone from the disk as well: a later life has no claim to it.
-    pub(super) fn erase(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn erase(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         if desk.config.durable {
             cx.persist(DurableKey::Replica(self.id.clone()), None);
             for ticket in self.queue.tickets() {
@@ -69,7 +71,9 @@ impl Replica {
     /// Becomes what another host had. Its votes are good for a full lease from now: nobody knows how much
     /// of them is left. What was heard of a request there is a true echo here too: this clock reads now, and
     /// the message was sent before.
-    pub(super) fn adopt(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, handed: &HandOff) {
+    pub(super) fn adopt(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, handed: &HandOff,
+    ) {
         let now = cx.now();
         self.tokens.adopt(&handed.tokens, self.sure);
         self.adopt_votes(desk, now, &handed.owners, handed.sure);
@@ -82,7 +86,9 @@ impl Replica {
         self.save(desk, cx);
     }
 
-    fn adopt_votes(&mut self, desk: &Desk, now: LocalTime, handed: &[HandedVote], sure: bool) {
+    fn adopt_votes(
+        &mut self, desk: &Desk<impl Rules>, now: LocalTime, handed: &[HandedVote], sure: bool,
+    ) {
         let clashes = |own: &Owner| {
             let with = |theirs: &HandedVote| {
                 theirs.ticket != own.ticket && !theirs.ticket.mode.shares_with(own.ticket.mode)
@@ -111,7 +117,9 @@ impl Replica {
         }
     }
 
-    fn adopt_vote(&mut self, desk: &Desk, now: LocalTime, handed: &HandedVote, sure: bool) {
+    fn adopt_vote(
+        &mut self, desk: &Desk<impl Rules>, now: LocalTime, handed: &HandedVote, sure: bool,
+    ) {
         let &HandedVote { ticket, ttl, mut vote, sent, sealed } = handed;
         let lease_ttl =
             if desk.breaks(Mutant::AdoptsBriefly) { vote.lease.ttl / 4 } else { vote.lease.ttl };
@@ -136,8 +144,8 @@ impl Replica {
     /// Becomes what a newcomer's replica must be, if these requests may have won without it: it is theirs
     /// for a full lease, as they are told; or, if they do not go together, nobody's.
     pub(super) fn take_on(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, winners: &[HandedVote], tokens: &Tokens,
-        abstains_for: Span,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, winners: &[HandedVote],
+        tokens: &Tokens, abstains_for: Span,
     ) {
         let now = cx.now();
         self.tokens.adopt(tokens, true);
@@ -165,7 +173,7 @@ impl Replica {
         self.tell_owners(desk, cx);
     }
 
-    fn adopt_waiters(&mut self, desk: &Desk, now: LocalTime, waiters: &[HandedWaiter]) {
+    fn adopt_waiters(&mut self, desk: &Desk<impl Rules>, now: LocalTime, waiters: &[HandedWaiter]) {
         let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
         for &HandedWaiter { ticket, ttl, sent } in waiters {
             if self.owners.get(&ticket).is_some() || self.tombstones.contains(&ticket.request) {
@@ -178,7 +186,9 @@ impl Replica {
     }
 
     /// What comes back of a replica whose new host went away without a word.
-    pub(super) fn come_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, handed: &HandOff) {
+    pub(super) fn come_back(
+        &mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, handed: &HandOff,
+    ) {
         let now = cx.now();
         self.tokens.adopt(&handed.tokens, false);
         for owner in &handed.owners {
@@ -194,7 +204,7 @@ impl Replica {
 }
 
 /// A vote that is this host's own, though it was another's first.
-fn renumbered(desk: &mut Desk, handed: &HandedVote) -> HandedVote {
+fn renumbered(desk: &mut Desk<impl Rules>, handed: &HandedVote) -> HandedVote {
     let lease = Lease { given: handed.vote.lease.given, ttl: handed.ttl };
     let vote = Vote { grant: desk.next_grant(), lease, proposal: handed.vote.proposal };
     HandedVote { vote, sealed: true, ..*handed }

@@ -15,13 +15,14 @@ use super::message::{Ask, Claim, GrantId, HandOffId, Message, Renewal, Spent, Ti
 use super::neighbours::Neighbours;
 use super::replica::Replica;
 use super::{Config, Cx, Durable, DurableKey, Mutant, Note, Sigma, Timer};
+use crate::parts::Rules;
 use crate::parts::{Hosting, HybridClock, Quorum};
 
 /// What the replicas of one host share.
 #[derive(Debug, Clone)]
-pub(super) struct Desk {
+pub(super) struct Desk<R> {
     pub(super) me: PeerId,
-    pub(super) config: Config,
+    pub(super) config: Config<R>,
     /// Whether others may host tomorrow.
     pub(super) moves: bool,
     pub(super) incarnation: Incarnation,
@@ -46,7 +47,7 @@ pub(super) struct Desk {
     pub(super) leaving: bool,
 }
 
-impl Desk {
+impl<R: Rules> Desk<R> {
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
         self.config.breaks(mutant)
     }
@@ -57,7 +58,7 @@ impl Desk {
     }
 
     /// Before the first vote: from here on the disk knows them all.
-    pub(super) fn vouch(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn vouch(&mut self, cx: Cx<'_, '_, impl Rules>) {
         if self.config.durable && !self.disk_vouches {
             self.disk_vouches = true;
             cx.persist(DurableKey::Floor, Some(Durable::Floor(self.floor)));
@@ -72,8 +73,8 @@ impl Desk {
 
 /// The host's side of Sigma.
 #[derive(Debug, Clone)]
-pub(super) struct Host {
-    pub(super) desk: Desk,
+pub(super) struct Host<R> {
+    pub(super) desk: Desk<R>,
     pub(super) replicas: BTreeMap<ReplicaId, Replica>,
     /// Hand-offs taken, and until when copies of them may come.
     pub(super) taken: BTreeMap<HandOffId, LocalTime>,
@@ -83,9 +84,10 @@ pub(super) struct Host {
     pub(super) settled: u64,
 }
 
-impl Host {
+impl<R: Rules> Host<R> {
     pub(super) fn start(
-        me: PeerId, config: Config, cx: Cx<'_, '_>, incarnation: Incarnation, birth: Birth<Sigma>,
+        me: PeerId, config: Config<R>, cx: Cx<'_, '_, R>, incarnation: Incarnation,
+        birth: Birth<Sigma<R>>,
     ) -> Self {
         let now = cx.now();
         let desk = Desk {
@@ -128,7 +130,7 @@ impl Host {
     }
 
     /// Takes the disk's word, which comes in any order. False if the disk does not vouch for all votes.
-    fn recover(&mut self, cx: Cx<'_, '_>, records: Vec<(DurableKey, Durable)>) -> bool {
+    fn recover(&mut self, cx: Cx<'_, '_, R>, records: Vec<(DurableKey, Durable)>) -> bool {
         let now = cx.now();
         let mut waiters = Vec::new();
         let mut vouches = false;
@@ -158,20 +160,20 @@ impl Host {
         vouches
     }
 
-    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask) {
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask) {
         self.on_ask(cx, from, ask, |replica, desk, cx| {
             replica.on_request(desk, cx, ask);
         });
     }
 
-    pub(super) fn on_yield(&mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: GrantId) {
+    pub(super) fn on_yield(&mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask, grant: GrantId) {
         self.on_ask(cx, from, ask, |replica, desk, cx| {
             replica.on_yield(desk, cx, ask, grant);
         });
     }
 
     pub(super) fn on_seal(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask, grant: GrantId, token: Token,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask, grant: GrantId, token: Token,
     ) {
         self.on_ask(cx, from, ask, |replica, desk, cx| {
             replica.on_seal(desk, cx, ask, grant, token);
@@ -179,7 +181,7 @@ impl Host {
     }
 
     pub(super) fn on_withdraw(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, id: &ReplicaId, ticket: Ticket,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, id: &ReplicaId, ticket: Ticket,
         grant: Option<GrantId>,
     ) {
         if ticket.request.client != from {
@@ -191,7 +193,7 @@ impl Host {
     }
 
     pub(super) fn on_release(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, id: &ReplicaId, ticket: Ticket, spent: Spent,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, id: &ReplicaId, ticket: Ticket, spent: Spent,
     ) {
         if ticket.request.client != from {
             return cx.note(Note::Malformed);
@@ -200,8 +202,7 @@ impl Host {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             replica.on_release(&mut self.desk, cx, ticket, spent);
-            // A no-op, but for one mutant.
-            replica.save_now(&self.desk, cx);
+            replica.save_last(&self.desk, cx);
             self.sends_on(cx, id, ticket);
         } else {
             self.with_replica(cx, id, ticket, |replica, desk, cx| {
@@ -211,7 +212,7 @@ impl Host {
     }
 
     pub(super) fn on_renew(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, sent: LocalTime, claims: &[Claim],
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, sent: LocalTime, claims: &[Claim],
     ) {
         let echo = Echo { sent, heard: cx.now().stamp() };
         if claims.len() > self.desk.config.limits.claims_max {
@@ -240,7 +241,7 @@ impl Host {
         }
     }
 
-    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) {
+    pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId) {
         let Some(replica) = self.replicas.get_mut(id) else { return };
         if replica.on_timer(&mut self.desk, cx) {
             return;
@@ -254,7 +255,7 @@ impl Host {
     }
 
     /// Peers have agreed on another membership.
-    pub(super) fn on_view(&mut self, cx: Cx<'_, '_>, view: &View) {
+    pub(super) fn on_view(&mut self, cx: Cx<'_, '_, R>, view: &View) {
         self.desk.views += 1;
         self.desk.config.quorum = Quorum::of_view(view.members.len());
         self.joining = None;
@@ -276,7 +277,7 @@ impl Host {
     /// it takes on. (Who returned waits for a lease, by when it would be over.) What stayed on disk would do no harm,
     /// because whoever gets the vote next is written there instead; but a restart would give it back to somebody who
     /// is gone.
-    fn forget_all(&mut self, cx: Cx<'_, '_>) {
+    fn forget_all(&mut self, cx: Cx<'_, '_, R>) {
         if self.desk.breaks(Mutant::KeepsOldVotes) {
             return self.replicas.values_mut().for_each(Replica::lose_certainty);
         }
@@ -312,8 +313,8 @@ impl Host {
     }
 
     fn on_ask(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, ask: &Ask,
-        then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask,
+        then: impl FnOnce(&mut Replica, &mut Desk<R>, Cx<'_, '_, R>),
     ) {
         let sane = ask.ticket.request.client == from
             && !matches!(ask.ticket.mode, Mode::Permit { .. })
@@ -328,8 +329,8 @@ impl Host {
     }
 
     fn with_replica(
-        &mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket,
-        then: impl FnOnce(&mut Replica, &mut Desk, Cx<'_, '_>),
+        &mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket,
+        then: impl FnOnce(&mut Replica, &mut Desk<R>, Cx<'_, '_, R>),
     ) {
         if !cx.hosting.has_replica(id.index) {
             return cx.note(Note::Malformed);
@@ -343,13 +344,12 @@ impl Host {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             then(replica, &mut self.desk, cx);
-            // A no-op, but for one mutant.
-            replica.save_now(&self.desk, cx);
+            replica.save_last(&self.desk, cx);
         }
     }
 
     /// Sees to it that there is such a replica. False if there are too many.
-    pub(super) fn make(&mut self, cx: Cx<'_, '_>, id: &ReplicaId) -> bool {
+    pub(super) fn make(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId) -> bool {
         if !self.replicas.contains_key(id) {
             if self.replicas.len() >= self.desk.config.limits.replicas_max {
                 return false;
@@ -361,7 +361,7 @@ impl Host {
 
     /// Whether somebody else hosts that replica. Where hosts hand over, the client is told who; where peers
     /// agree on who is in, it will find out.
-    fn sends_on(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, ticket: Ticket) -> bool {
+    fn sends_on(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
         let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
         if !self.desk.moves || mine {

@@ -13,8 +13,9 @@ use super::Sigma;
 use super::attempt::Attempt;
 use super::client::Client;
 use super::seat::News;
+use crate::parts::Rules;
 
-impl Inspect for Sigma {
+impl<R: Rules> Inspect for Sigma<R> {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
         let host = self.roles.as_ref().map(|(_, host)| host);
         host.map_or_else(Vec::new, |host| host.reports(&*self.hosting, now, name))
@@ -44,7 +45,7 @@ impl Inspect for Sigma {
     }
 }
 
-impl Client {
+impl<R: Rules> Client<R> {
     fn report(&self, now: LocalTime, name: &Name) -> LocalReport {
         let mut report = LocalReport::default();
         let mut waiting: Vec<&Attempt> = Vec::new();

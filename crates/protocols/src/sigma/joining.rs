@@ -18,6 +18,7 @@ use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, Vot
 use super::tokens::Tokens;
 use super::{Config, Cx, Mutant, Note, Timer, inspect};
 use crate::parts::Quorum;
+use crate::parts::Rules;
 use crate::parts::quorum::VOTERS_MAX;
 
 /// Owners in one page at most, unless they all have the vote of one name.
@@ -53,7 +54,7 @@ struct Promised {
 }
 
 impl Joining {
-    fn new(desk: &Desk, view: &View) -> Self {
+    fn new(desk: &Desk<impl Rules>, view: &View) -> Self {
         let others = view.peers().filter(|peer| *peer != desk.me);
         let members: BTreeMap<_, _> = others.map(|peer| (peer, Progress::After(None))).collect();
         let needs_all = members.len() > VOTERS_MAX && !desk.breaks(Mutant::SettlesWithMost);
@@ -87,10 +88,10 @@ impl Joining {
     }
 }
 
-impl Host {
+impl<R: Rules> Host<R> {
     /// Peers have agreed on another membership, in which this one is the newcomer: what it promised as
     /// a member of an earlier one is void.
-    pub(super) fn join(&mut self, cx: Cx<'_, '_>, view: &View) {
+    pub(super) fn join(&mut self, cx: Cx<'_, '_, R>, view: &View) {
         self.joining = Some(Joining::new(&self.desk, view));
         self.fetch(cx);
     }
@@ -101,7 +102,7 @@ impl Host {
     }
 
     /// Asks those who have not answered, and again after a while.
-    pub(super) fn fetch(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn fetch(&mut self, cx: Cx<'_, '_, R>) {
         self.end_joining(cx);
         let Some(joining) = &mut self.joining else { return self.reconsider_all(cx) };
         joining.tries += 1;
@@ -116,14 +117,14 @@ impl Host {
     }
 
     /// Who has waited for a lease and votes no longer wants to know: its votes may be others' by now.
-    fn end_joining(&mut self, cx: Cx<'_, '_>) {
+    fn end_joining(&mut self, cx: Cx<'_, '_, R>) {
         if self.votes(cx) {
             self.joining = None;
         }
     }
 
     /// A newcomer asks which votes are out. Who does not know that itself has nothing to say.
-    pub(super) fn on_fetch(&mut self, cx: Cx<'_, '_>, from: PeerId, after: Option<Name>) {
+    pub(super) fn on_fetch(&mut self, cx: Cx<'_, '_, R>, from: PeerId, after: Option<Name>) {
         if !cx.hosting.asks_others() {
             return cx.note(Note::Malformed);
         }
@@ -158,7 +159,7 @@ impl Host {
         cx.send(from, Message::Votes(Box::new(Votes { after, names, more, floor })));
     }
 
-    pub(super) fn on_votes(&mut self, cx: Cx<'_, '_>, from: PeerId, votes: Votes) {
+    pub(super) fn on_votes(&mut self, cx: Cx<'_, '_, R>, from: PeerId, votes: Votes) {
         self.end_joining(cx);
         let (config, Some(joining)) = (&self.desk.config, &mut self.joining) else { return };
         if !votes.names.iter().all(|on| is_sane(config, on)) || votes.names.len() > VOTES_PAGE_MAX {
@@ -188,7 +189,7 @@ impl Host {
     }
 
     /// If enough have answered, takes on the votes of those who may have won.
-    fn settle(&mut self, cx: Cx<'_, '_>) {
+    fn settle(&mut self, cx: Cx<'_, '_, R>) {
         let Some(joining) = &self.joining else { return };
         let blindly = self.desk.breaks(Mutant::SettlesWithoutAsking);
         let Some(unseen) = joining.unseen().or(blindly.then_some(0)) else { return };
@@ -224,12 +225,12 @@ impl Host {
     }
 
     /// Whether this host may vote, as far as that does not depend on the name.
-    fn votes(&self, cx: Cx<'_, '_>) -> bool {
+    fn votes(&self, cx: Cx<'_, '_, R>) -> bool {
         cx.may_vote() && self.desk.abstain_until <= cx.now()
     }
 }
 
-fn is_sane(config: &Config, on: &VotesOn) -> bool {
+fn is_sane(config: &Config<impl Rules>, on: &VotesOn) -> bool {
     let lease = |ttl: Span| ttl > Span::ZERO && ttl <= config.lease_max;
     on.owners.len() <= OWNERS_MAX
         && on.abstains_for <= config.lease_max

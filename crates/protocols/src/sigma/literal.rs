@@ -128,8 +128,8 @@ type Cx<'a> = Context<'a, Literal>;
 
 impl Driven for Literal {}
 
-impl Listed for Literal {
-    fn plan(me: PeerId, plan: &Plan) -> Self {
+impl<R> Listed<R> for Literal {
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self {
         let config = if plan.bare {
             LiteralConfig::new(plan.quorum)
         } else {

@@ -65,7 +65,8 @@
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
 //! `owners`, `queue`, tombstones and `tokens`; `answering` is what it says to those who ask, `saving` what it
 //! writes down. `moving` is how replicas move, `handing` and `luggage` what one takes along, `neighbours` what
-//! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out.
+//! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out; `lying` what it
+//! does in experiments where some lie.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
 //! three outcomes in `decide`; `yielding` is the third of them, `aside` what it does while it cannot win,
@@ -85,6 +86,7 @@ mod inspect;
 mod joining;
 pub mod literal;
 mod luggage;
+mod lying;
 pub mod message;
 mod moving;
 mod mutant;
@@ -118,10 +120,10 @@ use host::Host;
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises};
 use crate::parts::hosting::{Hosting, Terms, World};
-use crate::parts::{Driven, Placement};
+use crate::parts::{Driven, Faithful, Placement, Rules, Sound};
 
 /// What either side is given for one input.
-type Cx<'a, 'b> = &'a mut World<'b, Sigma>;
+type Cx<'a, 'b, R> = &'a mut World<'b, Sigma<R>>;
 
 /// What there is to know of it.
 pub const CARD: Card = Card {
@@ -137,12 +139,12 @@ pub const CARD: Card = Card {
 
 /// One peer's share of Sigma: a client and a host at once.
 #[derive(Debug, Clone)]
-pub struct Sigma {
+pub struct Sigma<R = Sound> {
     me: PeerId,
-    config: Config,
+    config: Config<R>,
     hosting: Box<dyn Hosting>,
     /// Both sides, from `Start` on.
-    roles: Option<(Client, Host)>,
+    roles: Option<(Client<R>, Host<R>)>,
 }
 
 /// What Sigma sets timers for.
@@ -249,16 +251,16 @@ impl fmt::Display for Note {
     }
 }
 
-impl Sigma {
+impl<R: Rules> Sigma<R> {
     /// A peer that has not started yet.
     #[must_use]
-    pub fn new(me: PeerId, config: Config, hosting: Box<dyn Hosting>) -> Self {
+    pub fn new(me: PeerId, config: Config<R>, hosting: Box<dyn Hosting>) -> Self {
         Self { me, config, hosting, roles: None }
     }
 }
 
-impl Listed for Sigma {
-    fn plan(me: PeerId, plan: &Plan) -> Self {
+impl<R: Rules> Listed<R> for Sigma<R> {
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self {
         let config = Config {
             lease_max: plan.lease_max,
             claim_window: plan.claim_window,
@@ -266,16 +268,14 @@ impl Listed for Sigma {
             flight_max: plan.flight_max,
             tokens_per_grant: plan.tokens_per_grant,
             client_only: plan.client_only,
-            compromised: plan.compromised,
             durable: plan.durable,
-            mutant: plan.mutant.and_then(|name| name.parse().ok()),
-            ..Config::new(plan.quorum)
+            ..Config::with_rules(plan.quorum, plan.rules)
         };
         Self::new(me, config, plan.hosting.clone())
     }
 }
 
-impl Driven for Sigma {
+impl<R: Rules> Driven for Sigma<R> {
     fn placement(&self) -> Option<&Placement> {
         self.hosting.placement()
     }
@@ -290,7 +290,7 @@ impl Driven for Sigma {
     }
 }
 
-impl OverViews for Sigma {
+impl<R: Rules> OverViews for Sigma<R> {
     fn is_promise(message: &Message) -> bool {
         message.is_promise()
     }
@@ -305,7 +305,9 @@ impl OverViews for Sigma {
     }
 }
 
-impl Protocol for Sigma {
+impl Faithful for Sigma {}
+
+impl<R: Rules> Protocol for Sigma<R> {
     type Message = Message;
     type Request = LockRequest;
     type Reply = LockReply;
@@ -353,7 +355,9 @@ impl Protocol for Sigma {
     }
 }
 
-fn receive(client: &mut Client, host: &mut Host, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+fn receive<R: Rules>(
+    client: &mut Client<R>, host: &mut Host<R>, cx: Cx<'_, '_, R>, from: PeerId, message: Message,
+) {
     match message {
         Message::Request(ask) => host.on_request(cx, from, &ask),
         Message::Yield(ask, grant) => host.on_yield(cx, from, &ask, grant),

@@ -16,12 +16,13 @@ use super::message::{HANDED_WAITERS_MAX, HandOff, HandOffId, Hello, Message, OWN
 use super::neighbours::pace;
 use super::replica::Replica;
 use super::{Cx, Durable, DurableKey, Mutant, Note, Timer};
+use crate::parts::Rules;
 
 /// So many hand-offs are remembered, to tell copies from news. While there are more, none is taken.
 const TAKEN_MAX: usize = 1 << 16;
 
-impl Host {
-    pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+impl<R: Rules> Host<R> {
+    pub(super) fn on_peer_up(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.desk.views += 1;
         for replica in self.replicas.values_mut() {
             replica.remind(&mut self.desk, cx, peer);
@@ -36,7 +37,7 @@ impl Host {
         self.reconsider_all(cx);
     }
 
-    pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn on_peer_down(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.desk.views += 1;
         for replica in self.replicas.values_mut() {
             replica.dismiss(&mut self.desk, cx, peer);
@@ -55,7 +56,7 @@ impl Host {
     }
 
     /// Everything goes to whoever hosts it when this peer is gone.
-    pub(super) fn on_leave(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn on_leave(&mut self, cx: Cx<'_, '_, R>) {
         self.desk.views += 1;
         if !cx.hosting.hands_over() {
             return;
@@ -69,7 +70,7 @@ impl Host {
         }
     }
 
-    pub(super) fn on_hello(&mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello) {
+    pub(super) fn on_hello(&mut self, cx: Cx<'_, '_, R>, from: PeerId, hello: Hello) {
         if !cx.hosting.hands_over() {
             return cx.note(Note::Malformed);
         }
@@ -91,7 +92,7 @@ impl Host {
     }
 
     pub(super) fn on_handed_over(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, hello: Hello, floor: Token, unsure: Span,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, hello: Hello, floor: Token, unsure: Span,
         leaving: bool,
     ) {
         let (now, life) = (cx.now(), self.desk.incarnation);
@@ -107,7 +108,7 @@ impl Host {
         }
     }
 
-    pub(super) fn on_hand_off(&mut self, cx: Cx<'_, '_>, from: PeerId, hand_off: &HandOff) {
+    pub(super) fn on_hand_off(&mut self, cx: Cx<'_, '_, R>, from: PeerId, hand_off: &HandOff) {
         let config = &self.desk.config;
         let wants = hand_off.waiters.iter().map(|waiter| waiter.ttl);
         let wants = wants.chain(hand_off.owners.iter().flat_map(|o| [o.ttl, o.vote.lease.ttl]));
@@ -146,7 +147,9 @@ impl Host {
         self.route(cx, id.clone());
     }
 
-    pub(super) fn on_taken(&mut self, cx: Cx<'_, '_>, from: PeerId, id: HandOffId, of: &ReplicaId) {
+    pub(super) fn on_taken(
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, id: HandOffId, of: &ReplicaId,
+    ) {
         let Some(neighbour) = self.desk.neighbours.get_mut(from) else { return };
         if neighbour.under_way.get(of).is_some_and(|hand_off| hand_off.id == id) {
             neighbour.under_way.remove(of);
@@ -157,7 +160,7 @@ impl Host {
     }
 
     /// Says again what was not answered: the greeting, and what was handed off.
-    pub(super) fn on_neighbour_timer(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn on_neighbour_timer(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let now = cx.now();
         let resumes = self.desk.breaks(Mutant::ResumesByTimeout);
         let Some(neighbour) = self.desk.neighbours.get_mut(peer).filter(|n| n.up) else { return };
@@ -181,13 +184,13 @@ impl Host {
         }
     }
 
-    fn greet(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn greet(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let hello = Hello { life: self.desk.incarnation, sent: cx.now() };
         cx.send(peer, Message::Hello(hello));
         self.remind(cx, peer);
     }
 
-    fn remind(&self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn remind(&self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let config = &self.desk.config;
         let tries = self.desk.neighbours.get(peer).map_or(0, |neighbour| neighbour.tries);
         let pause = pace(config.round_trip_worst, tries, config.retry_max);
@@ -196,7 +199,7 @@ impl Host {
     }
 
     /// Finds all that is this peer's to host, and begins to hand it over.
-    fn route_to(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn route_to(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let Some(neighbour) = self.desk.neighbours.get_mut(peer) else { return };
         if neighbour.life().is_none() {
             return;
@@ -209,7 +212,7 @@ impl Host {
     }
 
     /// Has a replica handed over if it is somebody else's to host.
-    fn route(&mut self, cx: Cx<'_, '_>, id: ReplicaId) {
+    fn route(&mut self, cx: Cx<'_, '_, R>, id: ReplicaId) {
         let host = cx.hosting.host_of(&id).filter(|host| *host != self.desk.me);
         let stubborn = self.replicas.get(&id).is_none_or(|replica| replica.stubborn);
         if let Some(host) = host
@@ -223,7 +226,7 @@ impl Host {
     }
 
     /// Hands over what waits to be, as far as there is room, and says when that was all.
-    fn pump(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn pump(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         while let Some(neighbour) = self.desk.neighbours.get_mut(peer)
             && let Some(to) = neighbour.life()
             && let Some(id) = neighbour.next()
@@ -233,7 +236,7 @@ impl Host {
         self.say_handed_over(cx, peer);
     }
 
-    fn hand_off(&mut self, cx: Cx<'_, '_>, id: &ReplicaId, peer: PeerId, to: Incarnation) {
+    fn hand_off(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, peer: PeerId, to: Incarnation) {
         let Some(mut replica) = self.replicas.remove(id) else { return };
         cx.note(Note::HandedOff);
         cx.cancel_timer(Timer::Replica(id.clone()));
@@ -263,7 +266,7 @@ impl Host {
     }
 
     /// Answers a greeting, if all that is to be handed over has been.
-    fn say_handed_over(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn say_handed_over(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let Desk { neighbours, floor, leaving, .. } = &mut self.desk;
         let unsure_until = cx.hosting.unsure_until(peer, &|peer| neighbours.handed_over_by(peer));
         let Some(neighbour) = neighbours.get_mut(peer).filter(|n| n.up && n.has_all()) else {
@@ -278,7 +281,7 @@ impl Host {
     }
 
     /// Somebody was told that this peer cannot vouch for others until some time, which has come sooner.
-    fn tell_if_surer(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn tell_if_surer(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let neighbours = &self.desk.neighbours;
         let told = neighbours.get(peer).map_or(LocalTime::MIN, |neighbour| neighbour.told);
         let unsure_until =
@@ -290,7 +293,7 @@ impl Host {
 
     /// A peer is gone, or has lost its memory of this session. What was on the way to it may have been
     /// used, or not: nobody can tell any more.
-    fn void(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn void(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let Some(neighbour) = self.desk.neighbours.get_mut(peer) else { return };
         let under_way = core::mem::take(&mut neighbour.under_way);
         let waiting = core::mem::take(&mut neighbour.waiting);
@@ -315,7 +318,7 @@ impl Host {
     }
 
     /// What a mutant does about a hand-off that is not acknowledged.
-    fn resume(&mut self, cx: Cx<'_, '_>, hand_off: &HandOff) {
+    fn resume(&mut self, cx: Cx<'_, '_, R>, hand_off: &HandOff) {
         if self.make(cx, &hand_off.replica)
             && let Some(replica) = self.replicas.get_mut(&hand_off.replica)
         {
@@ -327,13 +330,13 @@ impl Host {
     }
 
     /// Something has changed that may let replicas vote.
-    pub(super) fn reconsider_all(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn reconsider_all(&mut self, cx: Cx<'_, '_, R>) {
         for replica in self.replicas.values_mut() {
             replica.reconsider(&mut self.desk, cx);
         }
     }
 
-    pub(super) fn raise_floor(&mut self, cx: Cx<'_, '_>, floor: Token) {
+    pub(super) fn raise_floor(&mut self, cx: Cx<'_, '_, R>, floor: Token) {
         if floor > self.desk.floor {
             self.desk.floor = floor;
             if self.desk.config.durable && self.desk.disk_vouches {

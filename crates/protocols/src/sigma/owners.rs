@@ -7,6 +7,7 @@ use sigmalock_core::{Echo, Lease, LocalTime, Mode, Span};
 use super::Mutant;
 use super::host::Desk;
 use super::message::{OWNERS_MAX, Ticket, Vote};
+use crate::parts::Rules;
 
 /// Those who have the vote, at most [`OWNERS_MAX`]; any two of them may be inside together.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +30,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
+    pub(super) fn lease_end(&self, desk: &Desk<impl Rules>) -> LocalTime {
         let Lease { given, ttl } = self.vote.lease;
         if desk.breaks(Mutant::NeverEndsLeases) {
             return LocalTime::NEVER;
@@ -96,15 +97,9 @@ impl Owners {
     }
 
     /// Whether one more may have the vote, too.
-    pub(super) fn admit(&self, desk: &Desk, mode: Mode) -> bool {
-        let shares = |owner: &Owner| {
-            let with = owner.ticket.mode;
-            match desk.config.mutant {
-                None => mode.shares_with(with),
-                Some(mutant) => shares_despite(mutant, mode, with),
-            }
-        };
-        self.0.len() < OWNERS_MAX && (desk.config.compromised || self.0.iter().all(shares))
+    pub(super) fn admit(&self, desk: &Desk<impl Rules>, mode: Mode) -> bool {
+        let shares = |owner: &Owner| shares(desk, mode, owner.ticket.mode);
+        self.0.len() < OWNERS_MAX && self.0.iter().all(shares)
     }
 
     pub(super) fn insert(&mut self, owner: Owner) {
@@ -120,35 +115,41 @@ impl Owners {
         self.0.clear();
     }
 
+    /// Takes all others out.
+    pub(super) fn all_but(&mut self, ticket: &Ticket) -> Self {
+        let mine = self.take(ticket);
+        core::mem::replace(self, Self(mine.into_iter().collect()))
+    }
+    /// Those who were taken out are there again, before all that came since.
+    pub(super) fn put_back(&mut self, others: Self) {
+        let since = core::mem::replace(self, others);
+        self.0.extend(since.0);
+    }
+
     /// Somebody whose lease is over, if there is anybody.
-    pub(super) fn overdue(&self, desk: &Desk, now: LocalTime) -> Option<&Owner> {
+    pub(super) fn overdue(&self, desk: &Desk<impl Rules>, now: LocalTime) -> Option<&Owner> {
         self.0.iter().find(|owner| owner.lease_end(desk) <= now)
     }
 
     /// When the next of their leases ends.
-    pub(super) fn lease_end(&self, desk: &Desk) -> LocalTime {
+    pub(super) fn lease_end(&self, desk: &Desk<impl Rules>) -> LocalTime {
         self.0.iter().map(|owner| owner.lease_end(desk)).min().unwrap_or(LocalTime::NEVER)
     }
 }
 
-/// Whether a broken replica takes these two for compatible.
-fn shares_despite(mutant: Mutant, mode: Mode, with: Mode) -> bool {
-    let shares = mode.shares_with(with);
-    match (mutant, mode, with) {
-        (Mutant::KeepsReadersApart, Mode::Shared, _) => false,
-        (Mutant::LetsWritersJoinReaders, _, Mode::Shared)
-        | (Mutant::LetsPermitsJoinWriters, Mode::Slot { .. }, Mode::Exclusive)
-        | (Mutant::LetsReadersJoinPermits, Mode::Shared, Mode::Slot { .. }) => true,
-        (
-            Mutant::GivesASlotTwice,
-            Mode::Slot { of, index },
-            Mode::Slot { of: theirs, index: other },
-        ) => of == theirs && index == other || shares,
-        (
-            Mutant::MixesPermits,
-            Mode::Slot { of, index },
-            Mode::Slot { of: theirs, index: other },
-        ) => of != theirs && index != other || shares,
-        _ => shares,
+/// Whether these two may have the vote together.
+fn shares(desk: &Desk<impl Rules>, mode: Mode, with: Mode) -> bool {
+    let breaks = |rule| desk.breaks(rule);
+    match (mode, with) {
+        (Mode::Shared, _) if breaks(Mutant::KeepsReadersApart) => false,
+        (_, Mode::Shared) if breaks(Mutant::LetsWritersJoinReaders) => true,
+        (Mode::Slot { .. }, Mode::Exclusive) if breaks(Mutant::LetsPermitsJoinWriters) => true,
+        (Mode::Shared, Mode::Slot { .. }) if breaks(Mutant::LetsReadersJoinPermits) => true,
+        (Mode::Slot { of, index }, Mode::Slot { of: theirs, index: other }) => {
+            let same = of == theirs && index == other && breaks(Mutant::GivesASlotTwice);
+            let mixed = of != theirs && index != other && breaks(Mutant::MixesPermits);
+            same || mixed || mode.shares_with(with)
+        }
+        _ => mode.shares_with(with),
     }
 }

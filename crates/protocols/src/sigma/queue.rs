@@ -10,6 +10,7 @@ use super::Mutant;
 use super::host::Desk;
 use super::message::{HandedWaiter, Ticket};
 use super::owners::Owners;
+use crate::parts::Rules;
 
 /// The waiters in ticket order, so that a place in the queue is an index.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +46,7 @@ impl Queue {
     /// The place of the next one that may have the vote beside its owners: the oldest, or (against the rules)
     /// the youngest. Whoever has to wait makes all behind it wait, but for those who want another slot of as
     /// many permits.
-    pub(super) fn next(&self, desk: &Desk, owners: &Owners) -> Option<usize> {
+    pub(super) fn next(&self, desk: &Desk<impl Rules>, owners: &Owners) -> Option<usize> {
         let preferred = self.first.and_then(|first| self.place_of(&first).ok());
         let youngest = desk.breaks(Mutant::ServesYoungestFirst);
         let first =

@@ -14,6 +14,7 @@ use super::owners::{Owner, Owners};
 use super::queue::{Queue, Waiter};
 use super::tokens::Tokens;
 use super::{Cx, Mutant, Note, Timer};
+use crate::parts::Rules;
 use crate::parts::{Alarm, Hosting, Tombstones};
 
 /// A replica.
@@ -51,7 +52,7 @@ pub(super) enum End {
 }
 
 impl Replica {
-    pub(super) fn new(id: ReplicaId, desk: &Desk, now: LocalTime) -> Self {
+    pub(super) fn new(id: ReplicaId, desk: &Desk<impl Rules>, now: LocalTime) -> Self {
         Self {
             id,
             owners: Owners::default(),
@@ -71,7 +72,9 @@ impl Replica {
 
     /// Whether it may say that a vote is good, or good for longer: nobody else hosts it, this peer is not
     /// cut off, and no former host's word is missing.
-    pub(super) fn may_confirm(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn may_confirm(
+        &mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> bool {
         if !desk.moves || self.stubborn {
             return true;
         }
@@ -86,7 +89,7 @@ impl Replica {
     }
 
     /// Whether this peer hosts it. Asked with every message, so the answer is kept while the view lasts.
-    pub(super) fn is_mine(&mut self, desk: &Desk, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn is_mine(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> bool {
         if self.mine.1 != desk.views && desk.moves {
             self.mine = (cx.hosting.host_of(&self.id) == Some(desk.me), desk.views);
         }
@@ -95,7 +98,7 @@ impl Replica {
 
     /// What was proposed before another host may have voted is proposed anew, before the vote is good for
     /// any longer.
-    fn freshen_proposal(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    fn freshen_proposal(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         for owner in self.owners.iter_mut().filter(|owner| owner.stale) {
             let proposal = self.tokens.propose(desk, cx, owner.ticket.mode);
             (owner.vote.proposal, owner.stale) = (owner.vote.proposal.max(proposal), false);
@@ -104,7 +107,7 @@ impl Replica {
     }
 
     /// Until when another host may have votes out for it.
-    fn inherited_until(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
+    fn inherited_until(&self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> LocalTime {
         if self.sure {
             return LocalTime::MIN;
         }
@@ -112,24 +115,34 @@ impl Replica {
     }
 
     /// When it begins to vote, as far as that is a matter of time.
-    pub(super) fn voting_at(&self, desk: &Desk, cx: Cx<'_, '_>) -> LocalTime {
+    pub(super) fn voting_at(
+        &self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> LocalTime {
         desk.abstain_until.max(self.abstain_until).max(self.inherited_until(desk, cx))
     }
 
     /// REQUEST.
-    pub(super) fn on_request(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask) {
+    pub(super) fn on_request(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ask: &Ask,
+    ) {
         self.settle(desk, cx);
         self.answer(desk, cx, ask);
     }
 
     /// YIELD: a RELEASE of one grant and a REQUEST, in one.
-    pub(super) fn on_yield(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId) {
+    pub(super) fn on_yield(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ask: &Ask,
+        grant: GrantId,
+    ) {
         self.settle(desk, cx);
         self.take_back(desk, cx, ask.ticket, grant);
         self.answer(desk, cx, ask);
     }
 
-    fn take_back(&mut self, desk: &Desk, cx: Cx<'_, '_>, ticket: Ticket, grant: GrantId) {
+    fn take_back(
+        &mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket,
+        grant: GrantId,
+    ) {
         let any = desk.breaks(Mutant::AcceptsAnyYield);
         if self.owners.get(&ticket).is_some_and(|owner| owner.vote.grant == grant || any) {
             cx.note(Note::Yielded);
@@ -139,7 +152,8 @@ impl Replica {
 
     /// WITHDRAW: it goes on without a request, which may come again.
     pub(super) fn on_withdraw(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, grant: Option<GrantId>,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket,
+        grant: Option<GrantId>,
     ) {
         if let Some(grant) = grant {
             self.take_back(desk, cx, ticket, grant);
@@ -150,7 +164,8 @@ impl Replica {
 
     /// SEAL: writes a token down, for a present owner only and never below what was proposed.
     pub(super) fn on_seal(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ask: &Ask, grant: GrantId, token: Token,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ask: &Ask,
+        grant: GrantId, token: Token,
     ) {
         self.settle(desk, cx);
         let echo = Echo { sent: ask.sent, heard: cx.now().stamp() };
@@ -171,7 +186,8 @@ impl Replica {
 
     /// RELEASE: ends a request, wherever it stands.
     pub(super) fn on_release(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, ticket: Ticket, spent: Spent,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket,
+        spent: Spent,
     ) {
         let now = cx.now();
         if !desk.breaks(Mutant::ForgetsTombstones) {
@@ -207,7 +223,8 @@ impl Replica {
     /// One claim of a RENEW: whether the vote is the claimant's for another full lease, if that can be
     /// said.
     pub(super) fn on_claim(
-        &mut self, desk: &mut Desk, cx: Cx<'_, '_>, claim: &Claim, echo: Echo,
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, claim: &Claim,
+        echo: Echo,
     ) -> Option<bool> {
         self.settle(desk, cx);
         self.learn(desk, claim.ticket, claim.used);
@@ -224,7 +241,9 @@ impl Replica {
     }
 
     /// The replica's timer. False if the replica has nothing left to remember.
-    pub(super) fn on_timer(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn on_timer(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> bool {
         let now = cx.now();
         self.alarm.fired();
         self.tombstones.prune(now);
@@ -242,12 +261,12 @@ impl Replica {
     }
 
     /// Whether somebody waits who could have the vote, if it was there to give.
-    fn is_wanted(&self, desk: &Desk) -> bool {
+    fn is_wanted(&self, desk: &Desk<impl Rules>) -> bool {
         self.queue.next(desk, &self.owners).is_some()
     }
 
     /// Somebody waits for it to vote: it wakes when it may.
-    pub(super) fn wake_to_vote(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn wake_to_vote(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         if desk.moves && self.is_wanted(desk) {
             let at = self.voting_at(desk, cx);
             if at > cx.now() {
@@ -257,14 +276,16 @@ impl Replica {
     }
 
     /// Something has changed that may let it vote.
-    pub(super) fn reconsider(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+    pub(super) fn reconsider(&mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         self.settle(desk, cx);
         self.wake_to_vote(desk, cx);
     }
 
     /// A client cannot be reached: its requests do not wait, or each would keep the others waiting for a
     /// claim window. When it is back it asks again, and its ticket has its old place.
-    pub(super) fn dismiss(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+    pub(super) fn dismiss(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, client: PeerId,
+    ) {
         if !desk.breaks(Mutant::WaitsForTheUnreachable) && self.queue.dismiss(client) {
             self.save(desk, cx);
         }
@@ -276,7 +297,7 @@ impl Replica {
     }
 
     pub(super) fn report(
-        &self, desk: &Desk, hosting: &dyn Hosting, now: LocalTime,
+        &self, desk: &Desk<impl Rules>, hosting: &dyn Hosting, now: LocalTime,
     ) -> ReplicaReport {
         let handed_over = |peer| desk.neighbours.handed_over_by(peer);
         let inherited_until = match self.sure {
@@ -300,14 +321,14 @@ impl Replica {
         }
     }
 
-    pub(super) fn touch(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn touch(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let now = cx.now();
         self.used_at = now;
         self.wake_at(cx, desk.voting_at(now).min(now + desk.config.limits.idle_after));
     }
 
     /// Ends leases that are over, and gives a vote that is free to the next in the queue.
-    pub(super) fn settle(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+    pub(super) fn settle(&mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         while let Some(owner) = self.owners.overdue(desk, cx.now()) {
             let claimed = owner.vote.lease.ttl == owner.ttl;
             cx.note(if claimed { Note::LeaseLapsed } else { Note::ClaimLapsed });
@@ -318,7 +339,7 @@ impl Replica {
     }
 
     /// An owner's time ends.
-    pub(super) fn vacate(&mut self, desk: &Desk, ticket: Ticket, end: End) {
+    pub(super) fn vacate(&mut self, desk: &Desk<impl Rules>, ticket: Ticket, end: End) {
         let Some(owner) = self.owners.take(&ticket) else { return };
         self.dirty = true;
         if owner.stale {
@@ -332,7 +353,9 @@ impl Replica {
     /// there to give. Whoever has to wait makes all behind it wait: a writer is passed by nobody.
     /// `asker` is about to be answered anyway, so it needs no message of its own and, being awake, no
     /// claim window.
-    pub(super) fn pass_on(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, asker: Option<Ticket>) {
+    pub(super) fn pass_on(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, asker: Option<Ticket>,
+    ) {
         let now = cx.now();
         let abstain_until = desk.abstain_until.max(self.abstain_until);
         if abstain_until > now || self.next(desk).is_none() || !self.may_confirm(desk, cx) {
@@ -350,14 +373,17 @@ impl Replica {
     }
 
     /// The place of the next in the queue that may have the vote.
-    fn next(&mut self, desk: &Desk) -> Option<usize> {
+    fn next(&mut self, desk: &Desk<impl Rules>) -> Option<usize> {
         if desk.breaks(Mutant::LetsReadersPass) {
             self.queue.bring_forward(|waiter| self.owners.admit(desk, waiter.ticket.mode));
         }
         self.queue.next(desk, &self.owners)
     }
 
-    fn give(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, next: &Waiter, asked: bool) {
+    fn give(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, next: &Waiter,
+        asked: bool,
+    ) {
         let now = cx.now();
         desk.vouch(cx);
         let ttl = if asked { next.ttl } else { desk.config.claim_window.min(next.ttl) };
@@ -386,7 +412,9 @@ impl Replica {
 
     /// The token proposed to a present owner has meanwhile been shown by somebody that was inside before it:
     /// proposes a higher one, and says so, which saves the owner a SEAL.
-    fn propose_anew(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, after: Mode) {
+    fn propose_anew(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, after: Mode,
+    ) {
         let mut told = Vec::new();
         for owner in self.owners.iter_mut().filter(|o| !o.ticket.mode.shares_with(after)) {
             let above = self.tokens.least(desk, owner.ticket.mode);
@@ -406,7 +434,7 @@ impl Replica {
     /// nothing: the replica may have been elsewhere meanwhile. Nor does it with permits: another one may be out
     /// with a higher token, given before that life. That it used this replica's own proposal, or a higher
     /// token, does.
-    fn learn(&mut self, desk: &Desk, ticket: Ticket, used: Used) {
+    fn learn(&mut self, desk: &Desk<impl Rules>, ticket: Ticket, used: Used) {
         let before = self.tokens.clone();
         let slot = ticket.mode.permits().is_some() && !desk.breaks(Mutant::TrustsOtherSlots);
         if desk.moves || slot {
@@ -423,7 +451,9 @@ impl Replica {
 
     /// A client can be reached whose vote was restored from disk: it may have given it back meanwhile, and
     /// will say so.
-    pub(super) fn remind(&mut self, desk: &mut Desk, cx: Cx<'_, '_>, client: PeerId) {
+    pub(super) fn remind(
+        &mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>, client: PeerId,
+    ) {
         let restored = |owner: &&Owner| {
             owner.echo.sent == LocalTime::MIN && owner.ticket.request.client == client
         };
@@ -434,14 +464,14 @@ impl Replica {
     }
 
     /// Tells all who have the vote that they do.
-    pub(super) fn tell_owners(&mut self, desk: &mut Desk, cx: Cx<'_, '_>) {
+    pub(super) fn tell_owners(&mut self, desk: &mut Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let told: Vec<_> = self.owners.iter().map(|o| (o.ticket, o.echo, o.vote)).collect();
         for (ticket, echo, vote) in told {
             self.send(desk, cx, ticket, echo, Answer::Yours { vote, asked: false });
         }
     }
 
-    fn wake_at(&mut self, cx: Cx<'_, '_>, at: LocalTime) {
+    fn wake_at(&mut self, cx: Cx<'_, '_, impl Rules>, at: LocalTime) {
         if self.alarm.must_set(at) {
             cx.set_timer(Timer::Replica(self.id.clone()), at);
         }

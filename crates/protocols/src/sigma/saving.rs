@@ -11,6 +11,7 @@ use super::queue::Waiter;
 use super::replica::Replica;
 use super::tokens::Tokens;
 use super::{Cx, Durable, DurableKey, Mutant};
+use crate::parts::Rules;
 
 /// A replica as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Saved {
 impl Replica {
     /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
     /// much of it was left; so does an abstention, for the longest.
-    pub(super) fn restore(&mut self, desk: &mut Desk, now: LocalTime, saved: &Saved) {
+    pub(super) fn restore(&mut self, desk: &mut Desk<impl Rules>, now: LocalTime, saved: &Saved) {
         self.tokens = saved.tokens.clone();
         if saved.abstains && !desk.breaks(Mutant::ForgetsAbstentions) {
             let longest = desk.config.lease_max;
@@ -59,7 +60,7 @@ impl Replica {
 
     /// Brings back a waiter that the disk knows. As with the owner, its echo is true and useless.
     pub(super) fn restore_waiter(
-        &mut self, desk: &Desk, now: LocalTime, ticket: Ticket, ttl: Span,
+        &mut self, desk: &Desk<impl Rules>, now: LocalTime, ticket: Ticket, ttl: Span,
     ) {
         if self.owners.get(&ticket).is_some() {
             return;
@@ -72,13 +73,20 @@ impl Replica {
     }
 
     /// Persists what a later life must know, before anything is sent that rests on it.
-    pub(super) fn save(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    pub(super) fn save(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         if !desk.breaks(Mutant::PersistsLast) {
             self.save_now(desk, cx);
         }
     }
 
-    pub(super) fn save_now(&mut self, desk: &Desk, cx: Cx<'_, '_>) {
+    /// A rule to break on purpose: it was said before.
+    pub(super) fn save_last(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
+        if desk.breaks(Mutant::PersistsLast) {
+            self.save_now(desk, cx);
+        }
+    }
+
+    fn save_now(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();

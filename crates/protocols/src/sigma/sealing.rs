@@ -4,11 +4,14 @@ use sigmalock_core::{LocalTime, Mode};
 
 use super::attempt::{Attempt, Phase};
 use super::{Config, Cx, Mutant, Note};
+use crate::parts::Rules;
 
 impl Attempt {
     /// Whether answers that are still out may bring m votes to agree on a token, and are worth a
     /// moment: cheaper than the round trip of a SEAL.
-    pub(super) fn awaits_agreement(&mut self, config: &Config, cx: Cx<'_, '_>) -> bool {
+    pub(super) fn awaits_agreement(
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>,
+    ) -> bool {
         if self.seal_at == LocalTime::NEVER {
             self.seal_at = cx.now() + self.round_trip / 4;
             self.wake_by(cx, self.seal_at);
@@ -22,7 +25,7 @@ impl Attempt {
 
     /// Asks the voters to write down a token (the last of a block) as high as any they
     /// proposed; a writer, higher.
-    pub(super) fn seal(&mut self, config: &Config, cx: Cx<'_, '_>) {
+    pub(super) fn seal(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let token = match self.phase {
             // Enough voters can still accept the one already asked for.
             Phase::Sealing(token)
@@ -53,7 +56,7 @@ impl Attempt {
         }
     }
 
-    pub(super) fn seals_blindly(&self, config: &Config) -> bool {
+    pub(super) fn seals_blindly(&self, config: &Config<impl Rules>) -> bool {
         config.breaks(Mutant::SealsAfterDeadline) && matches!(self.phase, Phase::Sealing(_))
     }
 }

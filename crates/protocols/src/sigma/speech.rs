@@ -6,12 +6,15 @@ use super::attempt::{Attempt, Phase};
 use super::message::{Ask, Claim, Message, Spent, Used};
 use super::seat::News;
 use super::{Config, Cx, Note, Timer};
+use crate::parts::Rules;
 
 impl Attempt {
     /// Sends the message that moves this seat forward: a YIELD for a vote that the host has yet to take
     /// back, a SEAL for one that has yet to write the token down, else a REQUEST. All are harmless to
     /// repeat.
-    pub(super) fn ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
+    pub(super) fn ask(
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
+    ) {
         let ask = self.ask_of(index, cx.now());
         let seat = self.ballot.seat_mut(index);
         seat.sent_on &= seat.tries == 0;
@@ -41,7 +44,8 @@ impl Attempt {
     /// A former host says who hosts a replica now. It is asked at once, unless this request has just been
     /// sent on: hosts that do not agree yet would send it round in circles.
     pub(super) fn on_moved(
-        &mut self, config: &Config, cx: Cx<'_, '_>, from: PeerId, index: u16, to: PeerId,
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, from: PeerId,
+        index: u16, to: PeerId,
     ) {
         let now = cx.now();
         let here = self.ballot.find(index);
@@ -65,7 +69,9 @@ impl Attempt {
 
     /// Whether an answer may be answered at once. If something was said to this replica less than a
     /// round trip ago, the timer will do: otherwise copies of messages breed copies without end.
-    pub(super) fn may_ask(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) -> bool {
+    pub(super) fn may_ask(
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
+    ) -> bool {
         let seat = self.ballot.seat(index);
         let again_at = seat.asked_at + self.round_trip_or_worst(config);
         if again_at > cx.now() && seat.ask_at == LocalTime::NEVER {
@@ -74,7 +80,9 @@ impl Attempt {
         again_at <= cx.now()
     }
 
-    fn await_answer(&mut self, config: &Config, cx: Cx<'_, '_>, index: usize) {
+    fn await_answer(
+        &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
+    ) {
         let seat = self.ballot.seat_mut(index);
         let tries = seat.tries;
         seat.asked_at = cx.now();
@@ -88,7 +96,7 @@ impl Attempt {
         Ask { replica, ticket: self.ticket, ttl: self.ttl, sent, inside }
     }
 
-    pub(super) fn ask_later(&mut self, cx: Cx<'_, '_>, index: usize, span: Span) {
+    pub(super) fn ask_later(&mut self, cx: Cx<'_, '_, impl Rules>, index: usize, span: Span) {
         let at = cx.now() + span;
         self.ballot.seat_mut(index).ask_at = at;
         self.wake_by(cx, at);
@@ -96,22 +104,22 @@ impl Attempt {
 
     /// What has been measured or, as long as no answer has been timed, the worst to expect: whatever
     /// paces messages must not pace them by nothing.
-    pub(super) fn round_trip_or_worst(&self, config: &Config) -> Span {
+    pub(super) fn round_trip_or_worst(&self, config: &Config<impl Rules>) -> Span {
         if self.round_trip > Span::ZERO { self.round_trip } else { config.round_trip_worst }
     }
 
     /// How long to wait for an answer that was asked for so many times already.
-    pub(super) fn retry_after(&self, config: &Config, tries: u8) -> Span {
+    pub(super) fn retry_after(&self, config: &Config<impl Rules>, tries: u8) -> Span {
         (self.round_trip_or_worst(config) * 2 * (1 << tries.min(10))).min(config.retry_max)
     }
 
-    pub(super) fn wake_by(&mut self, cx: Cx<'_, '_>, at: LocalTime) {
+    pub(super) fn wake_by(&mut self, cx: Cx<'_, '_, impl Rules>, at: LocalTime) {
         if self.alarm.must_set(at) {
             cx.set_timer(Timer::Request(self.call()), at);
         }
     }
 
-    pub(super) fn wake_for_next(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn wake_for_next(&mut self, cx: Cx<'_, '_, impl Rules>) {
         let inside = self.guard().is_some();
         let seal_at = if self.seal_at > cx.now() { self.seal_at } else { LocalTime::NEVER };
         let yield_from =
@@ -149,7 +157,7 @@ impl Attempt {
     }
 
     /// RELEASE to all replicas; with the token, if one was shown.
-    pub(super) fn release(&self, cx: Cx<'_, '_>) {
+    pub(super) fn release(&self, cx: Cx<'_, '_, impl Rules>) {
         for seat in self.ballot.seats() {
             let Some(host) = seat.host else { continue };
             let knew = seat.knew();

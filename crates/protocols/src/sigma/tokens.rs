@@ -7,6 +7,7 @@ use sigmalock_core::{Context, Mode, Token};
 use super::host::Desk;
 use super::message::Used;
 use super::{Mutant, Sigma};
+use crate::parts::Rules;
 
 /// A replica's memory of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,9 @@ impl Tokens {
 
     /// The last token of the block for the next grant. Who does not remember the name goes by the wall
     /// clock, rounded up so that hosts mostly agree.
-    pub(super) fn propose(&self, desk: &Desk, cx: &Context<'_, Sigma>, mode: Mode) -> Token {
+    pub(super) fn propose(
+        &self, desk: &Desk<impl Rules>, cx: &Context<'_, Sigma<impl Rules>>, mode: Mode,
+    ) -> Token {
         if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
             return self.next(desk, mode);
         }
@@ -53,7 +56,7 @@ impl Tokens {
 
     /// What is shown next, going by what is remembered. Readers between two writers have the same token,
     /// so that hosts agree on it, whichever readers have come and gone.
-    fn next(&self, desk: &Desk, mode: Mode) -> Token {
+    fn next(&self, desk: &Desk<impl Rules>, mode: Mode) -> Token {
         match mode {
             Mode::Shared if desk.breaks(Mutant::ReadsUnderTheWritersToken) => self.highest,
             Mode::Shared => self.least(desk, mode).max(self.highest),
@@ -64,7 +67,7 @@ impl Tokens {
 
     /// The least that may be shown, going by what is remembered: above those of all that cannot be inside with
     /// this one.
-    pub(super) fn least(&self, desk: &Desk, mode: Mode) -> Token {
+    pub(super) fn least(&self, desk: &Desk<impl Rules>, mode: Mode) -> Token {
         let others = self.slots.iter().filter(|(slot, _)| !slot.shares_with(mode));
         let others = others.map(|(_, token)| *token).max().unwrap_or_default();
         desk.config.block_above(others.max(match mode {
@@ -86,7 +89,7 @@ impl Tokens {
 
     /// A proposal from before this replica's memory got its gap may have been shown: that says nothing of
     /// the gap.
-    pub(super) fn raise(&mut self, desk: &Desk, token: Token, mode: Mode) {
+    pub(super) fn raise(&mut self, desk: &Desk<impl Rules>, token: Token, mode: Mode) {
         match mode {
             Mode::Slot { .. } => self.raise_slot(mode, token),
             Mode::Shared if desk.breaks(Mutant::ForgetsReaders) => {}
@@ -124,14 +127,14 @@ impl Tokens {
 
     /// This replica's own proposal was shown, or may have been, or was written down to be: it is higher
     /// than all that was forgotten.
-    pub(super) fn proposal_spent(&mut self, desk: &Desk, proposal: Token, mode: Mode) {
+    pub(super) fn proposal_spent(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
         self.raise(desk, proposal, mode);
         self.remember(desk, proposal, mode);
     }
 
     /// A proposal was written down, though not yet shown. Other readers may be let in meanwhile, so theirs
     /// counts at once.
-    pub(super) fn proposal_sealed(&mut self, desk: &Desk, proposal: Token, mode: Mode) {
+    pub(super) fn proposal_sealed(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
         if mode == Mode::Shared {
             self.raise(desk, proposal, mode);
         }
@@ -139,7 +142,7 @@ impl Tokens {
     }
 
     /// All that was forgotten is lower than this, in every slot.
-    fn remember(&mut self, desk: &Desk, proposal: Token, mode: Mode) {
+    fn remember(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
         let slot = mode.permits().is_some() && !desk.breaks(Mutant::RemembersOneSlot);
         if self.amnesiac && slot {
             self.raise_all(proposal);
@@ -149,7 +152,7 @@ impl Tokens {
 
     /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life of
     /// the host as a voter: then every token the host may have forgotten is lower.
-    pub(super) fn learn(&mut self, desk: &Desk, used: Used, mode: Mode) {
+    pub(super) fn learn(&mut self, desk: &Desk<impl Rules>, used: Used, mode: Mode) {
         self.raise(desk, used.token, mode);
         if used.knew == Some(desk.incarnation) || desk.breaks(Mutant::TrustsOldTokens) {
             self.amnesiac = false;

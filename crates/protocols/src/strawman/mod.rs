@@ -50,7 +50,7 @@ pub use self::message::{Answer, Bid, Body, Message, Verdict};
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises, Variant};
 use crate::parts::hosting::Terms;
-use crate::parts::{Driven, Hosting, Quorum};
+use crate::parts::{Driven, Faithful, Hosting, Quorum};
 
 /// The most requests a peer has under way at once.
 pub const CLAIMS_MAX: usize = 65_536;
@@ -260,8 +260,8 @@ impl fmt::Display for Note {
 
 type Cx<'a> = Context<'a, Strawman>;
 
-impl Listed for Strawman {
-    fn plan(me: PeerId, plan: &Plan) -> Self {
+impl<R> Listed<R> for Strawman {
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self {
         let config = Config {
             lease_max: plan.lease_max,
             round_trip_worst: plan.round_trip_worst,
@@ -279,6 +279,8 @@ impl Driven for Strawman {
         self.seats.len()
     }
 }
+
+impl Faithful for Strawman {}
 
 impl OverViews for Strawman {
     fn is_promise(message: &Message) -> bool {

@@ -7,11 +7,12 @@ use super::message::{Ballot, Message};
 use super::mutant::Mutant;
 use super::roster::{Change, Roster};
 use super::{Cx, Note, Timer, Views};
+use crate::parts::Rules;
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// Whether this peer has a say in the successor of a view, towards one of its members. Who is at
     /// another view is told, or asks.
-    pub(super) fn takes_part(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64) -> bool {
+    pub(super) fn takes_part(&mut self, cx: Cx<'_, '_, R>, from: PeerId, view: u64) -> bool {
         if view != self.number() {
             self.on_known(cx, from, view, false);
             return false;
@@ -22,7 +23,7 @@ impl Views {
         heard && (has_a_say || accepts_lost)
     }
 
-    pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot) {
+    pub(super) fn on_prepare(&mut self, cx: Cx<'_, '_, R>, from: PeerId, ballot: Ballot) {
         self.round = self.round.max(ballot.round);
         let view = self.number();
         if self.acceptor.promise(ballot) {
@@ -34,7 +35,7 @@ impl Views {
     }
 
     pub(super) fn on_accept(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, ballot: Ballot, change: Change,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, ballot: Ballot, change: Change,
     ) {
         self.round = self.round.max(ballot.round);
         let view = self.number();
@@ -51,7 +52,7 @@ impl Views {
     }
 
     /// Says what is on disk by then.
-    fn say_saved(&mut self, cx: Cx<'_, '_>, to: PeerId, message: Message) {
+    fn say_saved(&mut self, cx: Cx<'_, '_, R>, to: PeerId, message: Message) {
         if self.config.breaks(Mutant::SpeaksBeforeItWrites) {
             self.say(cx, to, message);
             return self.save(cx);
@@ -60,7 +61,7 @@ impl Views {
         self.say(cx, to, message);
     }
 
-    fn refuse(&mut self, cx: Cx<'_, '_>, to: PeerId, ballot: Ballot, wait: Span) {
+    fn refuse(&mut self, cx: Cx<'_, '_, R>, to: PeerId, ballot: Ballot, wait: Span) {
         let (view, promised) = (self.number(), self.acceptor.promised());
         self.say(cx, to, Message::Refused { view, ballot, promised, wait });
     }
@@ -109,7 +110,7 @@ impl Views {
     }
 
     pub(super) fn on_refused(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, ballot: Ballot,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, view: u64, ballot: Ballot,
         promised: Option<Ballot>, wait: Span,
     ) {
         self.on_rescue_refused(cx, view, ballot, promised);
@@ -129,13 +130,13 @@ impl Views {
         }
     }
 
-    fn propose_at(&mut self, cx: Cx<'_, '_>, after: Span) {
+    fn propose_at(&mut self, cx: Cx<'_, '_, R>, after: Span) {
         self.proposes_at = cx.now() + after;
         cx.set_timer(Timer::Propose, self.proposes_at);
     }
 
     /// If there is something to propose, sees to it that it is: first by the first of those who are up.
-    pub(super) fn consider(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn consider(&mut self, cx: Cx<'_, '_, R>) {
         self.drop_granted();
         if !self.has_a_say() || self.wishes.is_empty() || self.campaign.is_some() {
             return;
@@ -149,7 +150,7 @@ impl Views {
     }
 
     /// Begins a campaign, or begins it anew: messages may have been lost.
-    pub(super) fn propose(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn propose(&mut self, cx: Cx<'_, '_, R>) {
         self.proposes_at = LocalTime::NEVER;
         self.drop_granted();
         if !self.has_a_say() {
@@ -181,7 +182,7 @@ impl Views {
         self.say_to_members(cx, &Message::Prepare { view: self.number(), ballot });
     }
 
-    pub(super) fn ask_to_accept(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn ask_to_accept(&mut self, cx: Cx<'_, '_, R>) {
         let Some(Campaign { ballot, mut change, .. }) = self.campaign else { return };
         if self.config.breaks(Mutant::IgnoresAccepted)
             && let Some(wish) = self.wishes.first()
@@ -192,7 +193,7 @@ impl Views {
         self.say_to_members(cx, &Message::Accept { view: self.number(), ballot, change });
     }
 
-    pub(super) fn on_chosen(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn on_chosen(&mut self, cx: Cx<'_, '_, R>) {
         let Some(campaign) = self.campaign.take() else { return };
         let Some(next) = self.after(campaign.change) else { return };
         cx.note(Note::Chosen(self.number()));

@@ -3,32 +3,41 @@
 use sigmalock_core::Span;
 
 use super::mutant::Mutant;
+use crate::parts::{Rules, Sound};
 
 /// By so much the rates of two clocks may differ: each is wrong by half of that at most.
 const CLOCKS_DIFFER: u32 = 10_000;
 
 /// The numbers views go by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Config {
+pub struct Config<R = Sound> {
     /// The longest lease of any vote that is counted in views.
     pub lease_max: Span,
     /// A member that was unreachable for so long is proposed for removal.
     pub dead_after: Span,
     /// The longest that a message and its answer usually take.
     pub round_trip_worst: Span,
-    /// Break one rule on purpose, to see an oracle catch it.
-    pub mutant: Option<Mutant>,
+    /// Which rules it keeps.
+    pub rules: R,
 }
 
 impl Config {
     /// The defaults, for this longest lease.
     #[must_use]
     pub const fn new(lease_max: Span) -> Self {
+        Self::with_rules(lease_max, Sound)
+    }
+}
+
+impl<R: Rules> Config<R> {
+    /// The same, by these rules.
+    #[must_use]
+    pub const fn with_rules(lease_max: Span, rules: R) -> Self {
         Self {
             lease_max,
             dead_after: Span::from_secs(30),
             round_trip_worst: Span::from_millis(400),
-            mutant: None,
+            rules,
         }
     }
 
@@ -50,13 +59,14 @@ impl Config {
     }
 
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
+        self.rules.breaks(mutant)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::Broken;
     use sigmalock_core::{Echo, Lease, LocalTime, Margin};
 
     /// How long a span of a clock takes whose rate is wrong by this much.
@@ -67,7 +77,7 @@ mod tests {
     /// Whether someone with the slowest clock is done before members with the fastest ones go on.
     fn is_done_in_time(lease_max: Span, mutant: Option<Mutant>) -> bool {
         let half = i64::from(CLOCKS_DIFFER / 2);
-        let config = Config { mutant, ..Config::new(lease_max) };
+        let config = Config::with_rules(lease_max, Broken::from(mutant));
         takes(config.counts_for(), -half) <= takes(config.view_min(), half)
     }
 

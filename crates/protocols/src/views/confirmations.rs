@@ -16,6 +16,7 @@ use sigmalock_core::{LocalTime, PeerId};
 
 use super::message::Message;
 use super::{Cx, Roster, Views};
+use crate::parts::Rules;
 
 /// When this peer asked what members of its view last said that they are in it. Never more than there are
 /// members.
@@ -44,9 +45,9 @@ impl Confirmations {
     }
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// A member of the same large view hears that this one is in it, too, as of its own message.
-    pub(super) fn confirm(&self, cx: Cx<'_, '_>, to: PeerId, view: u64, sent: LocalTime) {
+    pub(super) fn confirm(&self, cx: Cx<'_, '_, R>, to: PeerId, view: u64, sent: LocalTime) {
         let same = self.roster.as_ref().filter(|roster| roster.number() == view);
         if same.is_some_and(Roster::is_large) && self.has_a_say() {
             cx.send(to, Message::Confirmed { view, sent });
@@ -55,7 +56,7 @@ impl Views {
 
     /// A member says that it is in this view, as of something that this peer did say.
     pub(super) fn on_confirmed(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, sent: LocalTime,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, view: u64, sent: LocalTime,
     ) {
         let same = self.roster.as_ref().filter(|roster| roster.number() == view);
         if let Some(roster) = same.filter(|_| sent <= cx.now()) {

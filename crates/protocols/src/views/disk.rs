@@ -11,6 +11,7 @@ use super::mutant::Mutant;
 use super::roster::{Badge, Roster};
 use super::vouching::{Acquaintance, Life};
 use super::{Cx, Timer, Views};
+use crate::parts::Rules;
 
 /// There is one durable record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,8 +50,8 @@ pub enum Loss {
     OldDisk,
 }
 
-impl Views {
-    pub(super) fn on_start(&mut self, cx: Cx<'_, '_>, birth: Birth<Self>) {
+impl<R: Rules> Views<R> {
+    pub(super) fn on_start(&mut self, cx: Cx<'_, '_, R>, birth: Birth<Self>) {
         if matches!(birth, Birth::Amnesiac) {
             self.forgot = Some(Loss::Gone);
             self.save(cx);
@@ -79,7 +80,7 @@ impl Views {
         cx.set_timer(Timer::Look, cx.now());
     }
 
-    pub(super) fn save(&self, cx: Cx<'_, '_>) {
+    pub(super) fn save(&self, cx: Cx<'_, '_, R>) {
         let (roster, mut acceptor) = (self.roster.clone(), self.acceptor);
         if self.config.breaks(Mutant::ForgetsPromises) {
             acceptor = Acceptor::default();

@@ -7,9 +7,10 @@ use sigmalock_core::PeerId;
 use super::message::{Ballot, Message};
 use super::roster::Roster;
 use super::{Cx, Note, ROUNDS_AHEAD_MAX, Views};
+use crate::parts::Rules;
 
-impl Views {
-    pub(super) fn on_message(&mut self, cx: Cx<'_, '_>, from: PeerId, message: Message) {
+impl<R: Rules> Views<R> {
+    pub(super) fn on_message(&mut self, cx: Cx<'_, '_, R>, from: PeerId, message: Message) {
         if message.ballot().is_some_and(|ballot| self.is_far_ahead(ballot)) {
             return cx.note(Note::Malformed);
         }
@@ -73,13 +74,13 @@ impl Views {
     }
 
     /// To all members of the view, of which this peer is one.
-    pub(super) fn say_to_members(&mut self, cx: Cx<'_, '_>, message: &Message) {
+    pub(super) fn say_to_members(&mut self, cx: Cx<'_, '_, R>, message: &Message) {
         let members: Vec<PeerId> = self.roster.iter().flat_map(Roster::members).collect();
         members.iter().for_each(|peer| self.say(cx, *peer, message.clone()));
     }
 
     /// Sends; what this peer has to say to itself needs no message.
-    pub(super) fn say(&mut self, cx: Cx<'_, '_>, to: PeerId, message: Message) {
+    pub(super) fn say(&mut self, cx: Cx<'_, '_, R>, to: PeerId, message: Message) {
         if to == self.me {
             self.on_message(cx, to, message);
         } else {

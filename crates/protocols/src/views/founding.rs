@@ -29,6 +29,7 @@ use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::{Badge, Roster};
 use super::{Cx, MEMBERS_MAX, Note, Views};
+use crate::parts::Rules;
 
 /// A pledge to a swarm that is not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,7 +71,7 @@ impl Founding {
     }
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// How many of those who begin together are here, itself included, and how many are expected; if this peer
     /// is one of them.
     #[must_use]
@@ -103,21 +104,21 @@ impl Views {
     }
 
     /// So many hosts begin together, and this is one of them.
-    pub(super) fn expect(&mut self, cx: Cx<'_, '_>, hosts: u16) {
+    pub(super) fn expect(&mut self, cx: Cx<'_, '_, R>, hosts: u16) {
         self.wants_in = true;
         self.founding.expects = hosts.min(MEMBERS_MAX as u16);
         self.look(cx);
     }
 
     /// A life begins. If a former self proposed a swarm and did not get to decide on it, nobody ever will.
-    pub(super) fn take_back_pledge(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn take_back_pledge(&mut self, cx: Cx<'_, '_, R>) {
         if self.pledge.is_some_and(|pledge| pledge.by == self.me) {
             self.pledge_to(cx, None);
         }
     }
 
     /// Reminds who has its pledge, tells the others that it is blank, and proposes a swarm if it can.
-    pub(super) fn found(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn found(&mut self, cx: Cx<'_, '_, R>) {
         if let Some(Pledge { origin, by }) = self.pledge.filter(|pledge| pledge.by != self.me) {
             cx.send(by, Message::Pledged { origin });
         }
@@ -135,7 +136,7 @@ impl Views {
     }
 
     /// The first of those who are there proposes a swarm, if they are enough.
-    fn propose_swarm(&mut self, cx: Cx<'_, '_>) {
+    fn propose_swarm(&mut self, cx: Cx<'_, '_, R>) {
         let Founding { expects, blank, pause_until, .. } = &self.founding;
         let first = blank.keys().next().is_none_or(|other| self.me < *other);
         let enough = blank.len() + 1 >= usize::from(*expects);
@@ -157,7 +158,7 @@ impl Views {
     }
 
     /// If all have pledged themselves, there is a swarm.
-    fn decide(&mut self, cx: Cx<'_, '_>) {
+    fn decide(&mut self, cx: Cx<'_, '_, R>) {
         let Some(proposal) = &self.founding.proposal else { return };
         let all = if self.config.breaks(Mutant::FoundsWithMost) {
             proposal.members.len() / 2 + 1
@@ -173,7 +174,7 @@ impl Views {
     }
 
     /// The swarm that this peer proposed will not be; a later one may.
-    fn give_up(&mut self, cx: Cx<'_, '_>) {
+    fn give_up(&mut self, cx: Cx<'_, '_, R>) {
         let Some(Proposal { origin, members, .. }) = self.founding.proposal.take() else { return };
         let pause = self.config.round_trip_worst * (1 + cx.random() % 4);
         self.founding.pause_until = cx.now() + pause;
@@ -183,13 +184,13 @@ impl Views {
         });
     }
 
-    fn pledge_to(&mut self, cx: Cx<'_, '_>, pledge: Option<Pledge>) {
+    fn pledge_to(&mut self, cx: Cx<'_, '_, R>, pledge: Option<Pledge>) {
         self.pledge = pledge;
         self.save(cx);
     }
 
     /// Somebody is in no swarm. Who is in one says so.
-    pub(super) fn on_blank(&mut self, cx: Cx<'_, '_>, from: PeerId, expects: u16, badge: Badge) {
+    pub(super) fn on_blank(&mut self, cx: Cx<'_, '_, R>, from: PeerId, expects: u16, badge: Badge) {
         if let Some(roster) = &self.roster {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
@@ -202,7 +203,7 @@ impl Views {
     }
 
     /// Somebody proposes a swarm.
-    pub(super) fn on_pledge(&mut self, cx: Cx<'_, '_>, from: PeerId, origin: u64, expects: u16) {
+    pub(super) fn on_pledge(&mut self, cx: Cx<'_, '_, R>, from: PeerId, origin: u64, expects: u16) {
         let pledge = Pledge { origin, by: from };
         let free = self.pledge.is_none_or(|mine| mine == pledge)
             || self.config.breaks(Mutant::PledgesTwice);
@@ -215,7 +216,7 @@ impl Views {
     }
 
     /// Somebody is pledged to a swarm that this peer proposed.
-    pub(super) fn on_pledged(&mut self, cx: Cx<'_, '_>, from: PeerId, origin: u64) {
+    pub(super) fn on_pledged(&mut self, cx: Cx<'_, '_, R>, from: PeerId, origin: u64) {
         let roster = self.roster.as_ref().filter(|roster| roster.origin() == origin);
         if let Some(roster) = roster {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
@@ -232,7 +233,7 @@ impl Views {
     }
 
     /// That swarm will not be: somebody who should be in it is pledged elsewhere, or who proposed it has given it up.
-    pub(super) fn on_declined(&mut self, cx: Cx<'_, '_>, from: PeerId, origin: u64) {
+    pub(super) fn on_declined(&mut self, cx: Cx<'_, '_, R>, from: PeerId, origin: u64) {
         let anybody = self.config.breaks(Mutant::HearsAnyDecline);
         let mine = self.pledge.is_some_and(|p| p.origin == origin && (p.by == from || anybody));
         if self.founding.proposal.as_ref().is_some_and(|proposal| proposal.origin == origin) {

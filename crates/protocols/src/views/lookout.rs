@@ -8,10 +8,11 @@ use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::{Change, Roster};
 use super::{Cx, Standing, Timer, Views};
+use crate::parts::Rules;
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// Looks around: who is dead, who knows less; asks again for what this peer itself wants.
-    pub(super) fn look(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn look(&mut self, cx: Cx<'_, '_, R>) {
         let now = cx.now();
         cx.set_timer(Timer::Look, now + self.config.round_trip_worst * 2);
         match self.standing() {
@@ -34,7 +35,7 @@ impl Views {
 
     /// Asks the first of those who are up, who will propose what this peer wants, and one more: what is
     /// the newest view, and whether this peer may come in, or must be seen to be out.
-    pub(super) fn ask_around(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn ask_around(&mut self, cx: Cx<'_, '_, R>) {
         let known = |peer: &PeerId| self.roster.is_none() || self.is_in(*peer);
         let mut asked: Vec<PeerId> = self.up.iter().copied().filter(known).collect();
         // Who is told nothing by its former friends asks anybody.
@@ -50,7 +51,7 @@ impl Views {
         asked.into_iter().for_each(|peer| self.ask(cx, peer));
     }
 
-    fn ask(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    fn ask(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.tell(cx, peer);
         self.warn(cx, peer);
         let known = self.roster.as_ref().and_then(|roster| roster.badge(self.me));
@@ -79,14 +80,14 @@ impl Views {
         }
     }
 
-    pub(super) fn tell_all(&self, cx: Cx<'_, '_>) {
+    pub(super) fn tell_all(&self, cx: Cx<'_, '_, R>) {
         let Some(roster) = &self.roster else { return };
         for peer in roster.members().filter(|peer| *peer != self.me) {
             self.tell(cx, peer);
         }
     }
 
-    pub(super) fn on_up(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn on_up(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.up.insert(peer);
         self.meet(peer);
         self.down.remove(&peer);
@@ -96,7 +97,7 @@ impl Views {
         self.found(cx);
     }
 
-    pub(super) fn on_down(&mut self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn on_down(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.up.remove(&peer);
         self.save_counts(cx);
         self.strangers.part(peer);

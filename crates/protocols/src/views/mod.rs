@@ -55,6 +55,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
 use crate::catalogue::{Card, Family, Membership, Promises};
+use crate::parts::{Rules, Sound};
 use sigmalock_core::{Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
@@ -147,8 +148,8 @@ impl fmt::Display for Note {
 
 /// One peer's share of the views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Views {
-    config: Config,
+pub struct Views<R = Sound> {
+    config: Config<R>,
     me: PeerId,
     roster: Option<Roster>,
     /// The number under which this peer is, or asks to be, a member.
@@ -186,12 +187,12 @@ pub struct Views {
     strangers: Strangers,
 }
 
-type Cx<'a, 'b> = &'a mut Context<'b, Views>;
+type Cx<'a, 'b, R> = &'a mut Context<'b, Views<R>>;
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// A peer that has not started yet.
     #[must_use]
-    pub fn new(me: PeerId, config: Config) -> Self {
+    pub fn new(me: PeerId, config: Config<R>) -> Self {
         Self {
             config,
             me,
@@ -284,7 +285,7 @@ impl Views {
 
     /// The number under which this peer asks to be a member: on disk before anybody hears it, and the same until
     /// that membership has ended.
-    fn badge(&mut self, cx: Cx<'_, '_>) -> Badge {
+    fn badge(&mut self, cx: Cx<'_, '_, R>) -> Badge {
         if let Some(badge) = self.badge {
             return badge;
         }
@@ -313,7 +314,7 @@ impl Views {
     }
 
     /// A newer view is known.
-    fn install(&mut self, cx: Cx<'_, '_>, roster: Roster) {
+    fn install(&mut self, cx: Cx<'_, '_, R>, roster: Roster) {
         if roster.number() <= self.number() {
             return;
         }
@@ -358,7 +359,7 @@ impl Views {
     }
 }
 
-impl Protocol for Views {
+impl<R: Rules> Protocol for Views<R> {
     type Message = Message;
     type Request = Request;
     type Reply = Reply;

@@ -9,10 +9,11 @@ use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::Roster;
 use super::{Cx, Note, Standing, Views};
+use crate::parts::Rules;
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// Somebody says how far it is: who knows less is told.
-    pub(super) fn on_known(&mut self, cx: Cx<'_, '_>, from: PeerId, view: u64, settled: bool) {
+    pub(super) fn on_known(&mut self, cx: Cx<'_, '_, R>, from: PeerId, view: u64, settled: bool) {
         let mine = self.number();
         let anybody = self.config.breaks(Mutant::SettledByAnybody);
         let knows = |roster: &Roster| roster.is_newcomer(from) || anybody;
@@ -28,7 +29,7 @@ impl Views {
     }
 
     /// Says at which view this peer is.
-    pub(super) fn tell(&self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn tell(&self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let known = self.known(cx);
         cx.send(peer, known);
     }
@@ -41,7 +42,7 @@ impl Views {
     }
 
     /// A newer view, perhaps; whoever told of it learns that this peer knows it now.
-    pub(super) fn on_learn(&mut self, cx: Cx<'_, '_>, from: PeerId, roster: Roster) {
+    pub(super) fn on_learn(&mut self, cx: Cx<'_, '_, R>, from: PeerId, roster: Roster) {
         if !roster.is_sane() {
             return cx.note(Note::Malformed);
         }
@@ -61,7 +62,7 @@ impl Views {
     }
 
     /// Tells everybody of this view, those who are not in it included, as far as they can be reached.
-    pub(super) fn spread(&self, cx: Cx<'_, '_>) {
+    pub(super) fn spread(&self, cx: Cx<'_, '_, R>) {
         let Some(roster) = &self.roster else { return };
         let peers: BTreeSet<PeerId> = roster.members().chain(self.up.iter().copied()).collect();
         for peer in peers.into_iter().filter(|peer| *peer != self.me) {

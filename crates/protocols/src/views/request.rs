@@ -6,6 +6,7 @@ use sigmalock_core::{CallId, ForgetRefusal, PeerId};
 
 use super::roster::Roster;
 use super::{Cx, Views};
+use crate::parts::Rules;
 
 /// What a peer may ask of its share of the views.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,9 +49,9 @@ pub enum Reply {
     Remembered(ForgetRefusal),
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// What is asked, answered at once or later.
-    pub(super) fn on_request(&mut self, cx: Cx<'_, '_>, id: CallId, request: Request) {
+    pub(super) fn on_request(&mut self, cx: Cx<'_, '_, R>, id: CallId, request: Request) {
         let reply = match request {
             Request::Found if self.may_found() => {
                 self.wants_in = true;

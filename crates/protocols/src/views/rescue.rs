@@ -26,6 +26,7 @@ use super::message::{Ballot, Message};
 use super::mutant::Mutant;
 use super::roster::{Change, Roster};
 use super::{Cx, Reply, Standing, Timer, Views};
+use crate::parts::Rules;
 
 /// One such wish, from the first question to the last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,9 +41,9 @@ pub(super) struct Rescue {
     under_way: bool,
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     pub(super) fn on_forget(
-        &mut self, cx: Cx<'_, '_>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
+        &mut self, cx: Cx<'_, '_, R>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
     ) {
         if let Err(refusal) = self.may_forget(&gone, unverified) {
             return cx.reply(id, Reply::Remembered(refusal));
@@ -57,7 +58,7 @@ impl Views {
 
     /// Under a newer ballot than any that this peer knows.
     fn ask_who_is_left(
-        &mut self, cx: Cx<'_, '_>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
+        &mut self, cx: Cx<'_, '_, R>, id: CallId, gone: BTreeSet<PeerId>, unverified: bool,
     ) {
         self.round += 1;
         let (view, ballot) = (self.number(), Ballot { round: self.round, by: self.me });
@@ -68,7 +69,7 @@ impl Views {
 
     /// Somebody who is left has promised a newer ballot: all are asked anew.
     pub(super) fn on_rescue_refused(
-        &mut self, cx: Cx<'_, '_>, view: u64, ballot: Ballot, promised: Option<Ballot>,
+        &mut self, cx: Cx<'_, '_, R>, view: u64, ballot: Ballot, promised: Option<Ballot>,
     ) {
         let outbid = view == self.number() && promised > Some(ballot);
         if let Some(rescue) = self.rescue.take_if(|rescue| outbid && rescue.ballot == ballot) {
@@ -121,7 +122,7 @@ impl Views {
     }
 
     /// All who can be heard have been: who knows a newer view has said so, and has ended this.
-    pub(super) fn rescue(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn rescue(&mut self, cx: Cx<'_, '_, R>) {
         let Some(rescue) = self.rescue.take() else { return };
         let reply = match self.outcome(&rescue) {
             Err(refusal) => Reply::Remembered(refusal),
@@ -176,7 +177,7 @@ impl Views {
     }
 
     /// If an operator waits to be told, it is told this.
-    pub(super) fn end_rescue(&mut self, cx: Cx<'_, '_>, reply: Reply) {
+    pub(super) fn end_rescue(&mut self, cx: Cx<'_, '_, R>, reply: Reply) {
         if let Some(rescue) = self.rescue.take() {
             cx.cancel_timer(Timer::Rescue);
             cx.reply(rescue.id, reply);

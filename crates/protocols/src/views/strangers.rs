@@ -11,6 +11,7 @@ use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::Roster;
 use super::{Cx, Views};
+use crate::parts::Rules;
 
 /// So many of them are remembered; of more nothing is said.
 const STRANGERS_MAX: usize = 64;
@@ -49,7 +50,7 @@ impl Strangers {
     }
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// Those who can be reached and are of another swarm, as far as known.
     pub fn strangers(&self) -> impl Iterator<Item = PeerId> {
         self.strangers.others.iter().copied()
@@ -67,7 +68,7 @@ impl Views {
     }
 
     /// Somebody that is or was to be a member is at this number, but not in this view: perhaps it is in another one.
-    pub(super) fn compare(&self, cx: Cx<'_, '_>, with: PeerId, view: u64) {
+    pub(super) fn compare(&self, cx: Cx<'_, '_, R>, with: PeerId, view: u64) {
         let mine = self.roster.as_ref().filter(|roster| roster.number() == view);
         if let Some(roster) = mine.filter(|roster| !roster.contains(with)) {
             cx.send(with, Message::Learn(Box::new(roster.clone())));
@@ -75,7 +76,7 @@ impl Views {
     }
 
     /// Somebody shows its view, which is not newer.
-    pub(super) fn on_no_news(&mut self, cx: Cx<'_, '_>, from: PeerId, theirs: &Roster) {
+    pub(super) fn on_no_news(&mut self, cx: Cx<'_, '_, R>, from: PeerId, theirs: &Roster) {
         let Some(mine) = &self.roster else { return };
         let differs = mine.number() == theirs.number() && mine != theirs;
         if differs && theirs.contains(from) && self.strangers.meet_rival(from) {

@@ -32,6 +32,7 @@ use super::message::Message;
 use super::mutant::Mutant;
 use super::roster::Badge;
 use super::{Cx, Loss, Note, Standing, Views};
+use crate::parts::Rules;
 
 /// A disk remembers so many of its starts, first of all those that somebody vouched for. A member that knows another one
 /// only takes the disk for an old one, which costs a removal.
@@ -120,9 +121,9 @@ impl Vouching {
     }
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// A life begins with this disk.
-    pub(super) fn begin_life(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn begin_life(&mut self, cx: Cx<'_, '_, R>) {
         if self.badge.is_none() {
             return;
         }
@@ -136,7 +137,7 @@ impl Views {
     }
 
     /// Numbers this start, before anybody hears of it.
-    pub(super) fn draw_start(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn draw_start(&mut self, cx: Cx<'_, '_, R>) {
         let mut records = self.written(cx);
         if self.starts.len() >= STARTS_MAX {
             let least = self.starts.iter().position(|life| !life.vouched).unwrap_or(0);
@@ -205,20 +206,20 @@ impl Views {
     }
 
     /// This peer is in a new view, and may not have been in the last.
-    pub(super) fn join_in(&mut self, cx: Cx<'_, '_>, was_member: bool) {
+    pub(super) fn join_in(&mut self, cx: Cx<'_, '_, R>, was_member: bool) {
         if self.vouching.doubt.is_some() || !was_member {
             self.introduce(cx);
         }
     }
 
     /// Tells those who do not know of this start that it is there, and sees whether enough do.
-    pub(super) fn introduce(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn introduce(&mut self, cx: Cx<'_, '_, R>) {
         self.up.iter().for_each(|peer| self.introduce_to(cx, *peer));
         self.believe(cx.now());
     }
 
     /// Tells another member of this start, unless it knows.
-    pub(super) fn introduce_to(&self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn introduce_to(&self, cx: Cx<'_, '_, R>, peer: PeerId) {
         let (Some(start), Some(badge)) = (self.start(), self.badge) else { return };
         let member = self.standing() == Standing::Member && self.is_in(peer);
         let (by, met) = (&self.vouching.by, &self.vouching.met);
@@ -265,7 +266,8 @@ impl Views {
 
     /// A member says that it has begun a life.
     pub(super) fn on_began(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, badge: Badge, start: Start, after: Option<Start>,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, badge: Badge, start: Start,
+        after: Option<Start>,
     ) {
         // Who lost what it knew of others remembers no newer disk, whatever there was.
         let remembers = self.standing() == Standing::Member
@@ -300,7 +302,7 @@ impl Views {
     /// A member remembers another start of this peer: it must be one of this disk's, and so must all that the member
     /// has heard of.
     pub(super) fn on_remembered(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, badge: Badge, start: Start, writes: u64,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, badge: Badge, start: Start, writes: u64,
     ) {
         if self.standing() != Standing::Member || self.badge != Some(badge) || !self.is_in(from) {
             return;
@@ -321,7 +323,7 @@ impl Views {
         }
     }
 
-    pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_>, from: PeerId, start: Start) {
+    pub(super) fn on_vouched(&mut self, cx: Cx<'_, '_, R>, from: PeerId, start: Start) {
         let this_one = self.start() == Some(start) || self.config.breaks(Mutant::HearsAnyVoucher);
         if this_one && self.is_in(from) {
             if self.vouching.by.is_empty()
@@ -365,7 +367,7 @@ impl Views {
     }
 
     /// Writes down how much others have written, as far as heard.
-    pub(super) fn save_counts(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn save_counts(&mut self, cx: Cx<'_, '_, R>) {
         let more = core::mem::take(&mut self.vouching.heard_more);
         if more && !self.config.breaks(Mutant::ForgetsCounts) {
             self.counted += 1;
@@ -374,7 +376,7 @@ impl Views {
     }
 
     /// This disk is not the newest, or not the only one: what was promised elsewhere is lost.
-    pub(super) fn disown(&mut self, cx: Cx<'_, '_>) {
+    pub(super) fn disown(&mut self, cx: Cx<'_, '_, R>) {
         cx.note(Note::OldDisk);
         (self.badge, self.forgot) = (None, Some(Loss::OldDisk));
         self.campaign = None;
@@ -399,7 +401,7 @@ impl Views {
     }
 
     /// Tells a peer that this one has lost its memory, if so.
-    pub(super) fn warn(&self, cx: Cx<'_, '_>, peer: PeerId) {
+    pub(super) fn warn(&self, cx: Cx<'_, '_, R>, peer: PeerId) {
         if let Some(loss) = self.forgot {
             cx.send(peer, Message::Forgot { old_disk: loss == Loss::OldDisk });
         }

@@ -8,6 +8,7 @@ use sigmalock_core::PeerId;
 use super::message::Message;
 use super::roster::{Badge, Change};
 use super::{Cx, Mutant, Note, Views};
+use crate::parts::Rules;
 
 /// So many wishes of others wait at most; one more is not heard, and asked again.
 const WISHES_MAX: usize = 1_024;
@@ -86,7 +87,7 @@ impl Wishes {
     }
 }
 
-impl Views {
+impl<R: Rules> Views<R> {
     /// Drops what makes no sense in this view: it has been granted, perhaps.
     pub(super) fn drop_granted(&mut self) {
         let mut wishes = core::mem::take(&mut self.wishes);
@@ -103,7 +104,7 @@ impl Views {
 
     /// Somebody wants in, or out. Nobody speaks for others.
     pub(super) fn on_wish(
-        &mut self, cx: Cx<'_, '_>, from: PeerId, change: Change, origin: Option<u64>, view: u64,
+        &mut self, cx: Cx<'_, '_, R>, from: PeerId, change: Change, origin: Option<u64>, view: u64,
     ) {
         if change.peer() != Some(from) {
             return cx.note(Note::Malformed);

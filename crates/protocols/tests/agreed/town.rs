@@ -9,12 +9,13 @@ use sigmalock_core::{
     WallTime,
 };
 use sigmalock_protocols::agreed::{self, Beginning, Config, Mutant, Reply};
-use sigmalock_protocols::parts::Quorum;
 use sigmalock_protocols::parts::hosting::ByView;
+use sigmalock_protocols::parts::{Broken, Quorum};
 use sigmalock_protocols::sigma::{self, Sigma};
 use sigmalock_protocols::views;
 
-pub(crate) type Agreed = agreed::Agreed<Sigma>;
+/// Each of the three may be told to break a rule.
+pub(crate) type Agreed = agreed::Agreed<Sigma<Broken>, Broken>;
 pub(crate) type Message = agreed::Message<sigma::Message>;
 pub(crate) type DurableKey = agreed::DurableKey<sigma::DurableKey>;
 pub(crate) type Durable = agreed::Durable<sigma::Durable>;
@@ -164,15 +165,14 @@ impl Town {
             peer if DISKLESS.as_flattened().contains(&peer) => Beginning::Expect(3),
             _ => Beginning::Join,
         };
-        let mut config = Config::new(LEASE_MAX, beginning);
+        let mut config = Config::with_rules(LEASE_MAX, beginning, Broken::from(self.mutant));
         config.durable = !matches!(beginning, Beginning::Expect(_));
-        (config.mutant, config.views.mutant) = (self.mutant, self.broken);
+        config.views.rules = self.broken.into();
         let mut locks = sigma::Config {
             lease_max: LEASE_MAX,
             client_only: beginning == Beginning::Watch,
             durable: config.durable,
-            mutant: self.sigma,
-            ..sigma::Config::new(Quorum::ONE)
+            ..sigma::Config::with_rules(Quorum::ONE, self.sigma.into())
         };
         self.lives += 1;
         let incarnation = Incarnation(self.lives);

@@ -1,9 +1,9 @@
 //! What others say is kept up to a bound, and no further.
 
 use sigmalock_core::{Birth, Input, LocalTime, Span};
-use sigmalock_protocols::views::{Badge, Change, Message, Request, Roster, Timer, Views};
+use sigmalock_protocols::views::{Badge, Change, Message, Request, Roster, Timer};
 
-use crate::fleet::{Fleet, Packet, id};
+use crate::fleet::{Fleet, Packet, Views, id};
 
 /// One peer, who has founded a swarm. All others are made up.
 fn founder() -> Fleet {

@@ -1,5 +1,5 @@
 //! A few peers, the messages between them, and their disks: small enough to be a state that a model checker
-//! can count, real enough that the peers are the very type that is shipped.
+//! can count, real enough that the peers run the very code that is shipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,13 @@ use sigmalock_core::{
     Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, PeerId, Span, Surroundings,
     WallTime,
 };
+use sigmalock_protocols::parts::Broken;
 use sigmalock_protocols::views::{
-    Change, Config, Message, Mutant, Record, Request, Roster, Saved, Standing, Timer, Views,
+    self, Change, Config, Message, Mutant, Record, Request, Roster, Saved, Standing, Timer,
 };
+
+/// One that may be told to break a rule.
+pub(crate) type Views = views::Views<Broken>;
 
 pub(crate) const TICK: Span = Span::from_millis(200);
 
@@ -110,10 +114,9 @@ impl Fleet {
 
     /// A peer begins a life, and those it reaches meet it.
     pub(crate) fn start(&mut self, index: usize, birth: Birth<Views>) {
-        let mut config = Config::new(self.lease);
+        let mut config = Config::with_rules(self.lease, Broken::from(self.mutant));
         config.dead_after = Span::from_secs(5);
         config.round_trip_worst = TICK;
-        config.mutant = self.mutant;
         self.places[index].views = Some(Views::new(id(index), config));
         self.places[index].learned = (0, self.now);
         self.give(index, Input::Start { incarnation: Incarnation(1), birth });

@@ -1,9 +1,9 @@
 //! Hosts that begin together: walked through at random, and as stories.
 
 use sigmalock_core::{Birth, Span};
-use sigmalock_protocols::views::{Message, Mutant, Request, Roster, Standing, Views};
+use sigmalock_protocols::views::{Message, Mutant, Request, Roster, Standing};
 
-use crate::fleet::{Fleet, Packet, next};
+use crate::fleet::{Fleet, Packet, Views, next};
 
 /// One walk of hosts that begin together, some of which are cut off, stop, or lose all they had and come back as somebody
 /// else; what an oracle objects to, if anything. At the end, the number of swarms.

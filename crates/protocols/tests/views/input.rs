@@ -6,10 +6,9 @@ use std::ops::Range;
 use sigmalock_core::{Birth, Input, LocalTime, Message as _, Span};
 use sigmalock_protocols::views::{
     Badge, Ballot, Change, Loss, Message, Mutant, Request, Roster, Saved, Standing, Start, Timer,
-    Views,
 };
 
-use crate::fleet::{Fleet, Packet, id};
+use crate::fleet::{Fleet, Packet, Views, id};
 
 fn add(peer: usize) -> Change {
     Change::Add(id(peer), Badge(peer as u64))

@@ -6,11 +6,11 @@
 
 use sigmalock_core::{Birth, Span};
 use sigmalock_protocols::views::{
-    Badge, Change, Message, Mutant, Request, Roster, Saved, Standing, Timer, Views,
+    Badge, Change, Message, Mutant, Request, Roster, Saved, Standing, Timer,
 };
 use stateright::{Checker, Model, Property};
 
-use crate::fleet::{Fleet, NO_CHANCE, Packet, id};
+use crate::fleet::{Fleet, NO_CHANCE, Packet, Views, id};
 
 /// What can happen next.
 #[derive(Debug, Clone, PartialEq)]

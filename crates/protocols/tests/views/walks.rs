@@ -2,9 +2,9 @@
 //! then everything heals, and whoever wants in must be in.
 
 use sigmalock_core::{Birth, PeerId, Span};
-use sigmalock_protocols::views::{Mutant, Request, Roster, Standing, Views};
+use sigmalock_protocols::views::{Mutant, Request, Roster, Standing};
 
-use crate::fleet::{Fleet, Packet, id, next};
+use crate::fleet::{Fleet, Packet, Views, id, next};
 
 /// One walk; what an oracle objects to, if anything.
 fn walk(seed: u64, mutant: Option<Mutant>) -> Result<u64, String> {

@@ -1,6 +1,6 @@
 //! Voting by zones, with compromised peers: how much of the space must they own to let two in at once?
 //!
-//! Compromised peers vote for everybody who asks. If the clients are split in two camps, each reaches half of
+//! Compromised peers vote for everybody who asks ([`Liar`]). If the clients are split in two camps, each reaches half of
 //! the honest peers, by space, and all of the compromised ones. That is the worst case: the honest votes are
 //! shared as evenly as can be. If they are not, everybody reaches everybody, and the lock goes round. All the
 //! while peers join and leave, and zones change.
@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 
 use sigmalock_core::{Name, PeerId, Span};
-use sigmalock_protocols::catalogue::Membership;
-use sigmalock_protocols::catalogue::{ProtocolName, Variant};
-use sigmalock_protocols::parts::{QuorumError, zones};
+use sigmalock_protocols::catalogue::{Listed, Membership, ProtocolName, Variant};
+use sigmalock_protocols::liar::Liar;
+use sigmalock_protocols::parts::{QuorumError, Sound, zones};
+use sigmalock_protocols::sigma::Sigma;
 
 use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -19,7 +20,7 @@ use crate::network::Network;
 use crate::oracles::{Exclusion, Oracle};
 use crate::overlay::{Open, zones_of};
 use crate::rng::Rng;
-use crate::run::RunConfig;
+use crate::run::{self, RunConfig};
 use crate::subject::{Subject, Tuning};
 use crate::workload::{Arrivals, Length, Workload};
 
@@ -119,7 +120,11 @@ pub fn run(config: ZoneConfig) -> Result<ZoneRow, QuorumError> {
     let mut subject = Subject::new(ProtocolName::Sigma, Variant::Shipped, quorum);
     let world = world(config, &cast, &mut subject);
     let mut oracles: Vec<Box<dyn Oracle>> = vec![Box::new(Exclusion::default())];
-    let outcome = subject.run(&world, &mut oracles);
+    let liar = |me| {
+        let sigma = Sigma::plan(me, &subject.plan(&world, me, Sound));
+        Liar::new(sigma, cast.compromised.contains(&me))
+    };
+    let outcome = run::run(&world, liar, &mut oracles);
     Ok(ZoneRow {
         config,
         share_least: shares.iter().copied().fold(1.0, f64::min),
@@ -212,7 +217,6 @@ fn world(config: ZoneConfig, cast: &Cast, subject: &mut Subject) -> RunConfig {
     workload.inside = Length::Constant(ms(300));
     let mut world = RunConfig::new(config.seed, config.cells.into(), network, workload);
     world.hosts = config.peers + config.joins;
-    world.compromised.clone_from(&cast.compromised);
     let (silence, delay, linger) = (ms(1_000), ms(100), ms(1_500));
     let cells = Some(config.cells);
     let (first, clients_seen) = (config.peers, false);
