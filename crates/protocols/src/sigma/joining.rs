@@ -197,28 +197,31 @@ impl<R: Rules> Host<R> {
         let wins = Quorum::of_view(joining.members.len()).m();
         let Some(joining) = self.joining.take() else { return };
         cx.cancel_timer(Timer::Join);
-        for (name, promised) in joining.names {
-            let seats = cx.hosting.seats(&name);
-            let mine = seats.into_iter().map(|index| ReplicaId { name: name.clone(), index });
-            let Some(id) = mine.into_iter().find(|id| cx.hosting.host_of(id) == Some(self.desk.me))
-            else {
-                continue;
-            };
+        let mine = |name: &Name| {
+            let seats = cx.hosting.seats(name).into_iter();
+            let mut replicas = seats.map(|index| ReplicaId { name: name.clone(), index });
+            replicas.find(|id| cx.hosting.host_of(id) == Some(self.desk.me))
+        };
+        let hosted = joining.names.into_iter();
+        let hosted: Vec<_> =
+            hosted.filter_map(|(name, promised)| Some((mine(&name)?, promised))).collect();
+        let new = hosted.iter().filter(|(id, _)| !self.replicas.contains_key(id)).count();
+        let fits = self.replicas.len() + new <= self.desk.config.limits.replicas_max;
+        if !fits && !self.desk.breaks(Mutant::TakesOnWhatFits) {
+            // Users were faster, and there is no room for all. It waits instead, and has said nothing: restarted, it would
+            // not know.
+            return cx.note(Note::TooManyReplicas);
+        }
+        for (id, promised) in hosted {
+            let Promised { owners, tokens, abstains_for } = promised;
             let may_have_won = |(_, votes): &&(HandedVote, usize)| votes + unseen >= wins;
-            let winners = promised.owners.iter().filter(may_have_won);
+            let winners = owners.iter().filter(may_have_won);
             let winners: Vec<HandedVote> = winners.map(|(owner, _)| *owner).collect();
             if !self.make(cx, &id) {
-                // Users were faster, and there is no room for all: it waits instead.
                 return cx.note(Note::TooManyReplicas);
             }
             if let Some(replica) = self.replicas.get_mut(&id) {
-                replica.take_on(
-                    &mut self.desk,
-                    cx,
-                    &winners,
-                    &promised.tokens,
-                    promised.abstains_for,
-                );
+                replica.take_on(&mut self.desk, cx, &winners, &tokens, abstains_for);
             }
         }
         self.settled = joining.view;

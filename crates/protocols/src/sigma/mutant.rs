@@ -117,6 +117,8 @@ mutants! {
     AbstainsBriefly = "abstains-briefly": "exclusion" agreed told,
     /// The newcomer of a large view goes by what most of the others have told it.
     SettlesWithMost = "settles-with-most": "exclusion" agreed told,
+    /// The newcomer of a view that has no room for all votes takes on those that it has room for, and waits for the others.
+    TakesOnWhatFits = "takes-on-what-fits": "exclusion" agreed told,
     /// A host that is a member anew goes on with the votes of its former membership.
     KeepsOldVotes = "keeps-old-votes": "exclusion" agreed told,
     /// A host hands a replica off and says of one reader only that it has its vote.

@@ -83,6 +83,8 @@ crate::parts::mutants::mutants! {
     /// Members have to show up within two round trips of the start of one that came back, though nobody has vouched for
     /// it by then.
     WaitsFromItsStart = "waits-from-its-start": "exclusion" agreed told,
+    /// A peer that came back goes by the word of members that it has lost sight of since.
+    BelievesTheAbsent = "believes-the-absent": "exclusion" agreed told,
     /// A member goes on though it reaches a member of another view of the same number.
     GoesOnBesideAnother = "goes-on-beside-another": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.

@@ -180,6 +180,10 @@ impl<R: Rules> Views<R> {
     /// A peer is out of sight. When it is back, somebody else may have been there under this one's name.
     pub(super) fn part(&mut self, peer: PeerId, now: LocalTime) {
         self.vouching.met.remove(&peer);
+        if self.vouching.doubt.is_some() && !self.config.breaks(Mutant::BelievesTheAbsent) {
+            // Another one may have run under this name by the time that this peer goes on.
+            self.vouching.by.remove(&peer);
+        }
         if self.is_in(peer) {
             self.look_for_witnesses(now);
         }

@@ -137,6 +137,30 @@ fn who_doubts_itself_waits_for_all_who_are_there() {
     }
 }
 
+/// Two is restarted, and one vouches for its disk; the founder's word is slow. Then nobody sees two for long, a copy of its
+/// disk runs meanwhile, and two is back.
+fn who_vouched_is_out_of_sight(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    let disk = town.stop(2);
+    town.start(2, recovered(&disk));
+    town.pass(STEP * 30, |p| (p.from, p.to) != (0, 2));
+    assert_eq!(town.standing(2), Standing::Unvouched);
+    town.part(&[2], &[0, 1, ALICE, BOB]);
+    town.packets.retain(|p| !involves(p, 2));
+    town.pass(Span::from_secs(8), |p| !involves(p, 2));
+    let original = town.places.remove(&2).unwrap();
+    a_copy_runs_and_the_original_comes_back(&mut town, original, [0, 1]);
+    town
+}
+
+#[test]
+fn the_word_of_the_absent_is_not_believed() {
+    let town = who_vouched_is_out_of_sight(None);
+    assert!(!are_two_inside(&town), "two are inside; {:?}", town.standing(2));
+    let broken = Mutant::BelievesTheAbsent;
+    assert!(are_two_inside(&who_vouched_is_out_of_sight(Some(broken))), "{broken}");
+}
+
 /// Two is out of sight. A copy of its disk and the second member take a third in, of which the founder hears nothing. The
 /// original comes back, and the founder wants to take a fourth in; the second member's word is slow.
 fn the_original_is_asked_for_another_successor(broken: Option<Mutant>) -> bool {

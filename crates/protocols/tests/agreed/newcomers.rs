@@ -1,13 +1,15 @@
 //! Newcomers that do not ask all, or remember too much: stories that end well with the rule, and badly without.
 
 use crate::town::Message;
-use sigmalock_core::{Birth, CallId, Input, Name, PeerId, Span, Standing};
-use sigmalock_protocols::parts::hosting;
+use sigmalock_core::{
+    Birth, CallId, Input, LockRequest, Message as _, Name, PeerId, Span, Standing,
+};
+use sigmalock_protocols::parts::{Driven as _, hosting};
 use sigmalock_protocols::sigma::{self, Mutant};
 use sigmalock_protocols::views::{self, Badge, Change, Roster};
 
 use crate::refutations::{are_two_inside, recovered};
-use crate::town::{ALICE, BOB, Packet, STEP, Town};
+use crate::town::{ALICE, BOB, Packet, STEP, Town, is_learn, name};
 
 fn is_between(packet: &Packet, one: u64, others: &[u64]) -> bool {
     let between = |a, b| a == one && others.contains(&b);
@@ -87,6 +89,65 @@ fn the_newcomer_of_a_large_view_asks_all() {
     assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (14, false));
     let town = three_hear_seven_of_thirteen(Some(Mutant::SettlesWithMost));
     assert_eq!((town.view(0).1.len(), town.is_inside(BOB)), (16, true));
+}
+
+/// Votes are split between Alice and Bob, and neither knows yet. A newcomer that does not hear of the fourth's vote would
+/// adopt Alice's, with which she wins; but users have left it no room for another name. Those are gone when it comes back with
+/// its disk, and hears all.
+fn a_newcomer_has_no_room_for_all_votes(broken: Option<Mutant>) -> Town {
+    let newcomer = 4;
+    let mut town = Town::breaking(broken, 4);
+    let is_later = |other: &Name| *other > name();
+    let other = (0..).map(|k| Name::new(&format!("/other/{k}")).unwrap()).find(is_later);
+    town.ask_for(ALICE, CallId(9), other.unwrap());
+    // Proposals go by the wall clock, rounded to a quarter of the longest lease: nobody crosses that meanwhile.
+    town.pass(Span::from_millis(1_200), |_| true);
+    town.places.get_mut(&ALICE).unwrap().told.clear();
+    let apart = |p: &Packet| {
+        let votes = is_between(p, ALICE, &[2, 3]) || is_between(p, BOB, &[0, 1]);
+        votes && !is_learn(p)
+    };
+    [ALICE, BOB].into_iter().for_each(|user| town.ask(user));
+    town.pass(STEP * 6, |p| !apart(p));
+    assert!(!town.is_inside(ALICE) && !town.is_inside(BOB));
+    town.replicas_max = Some(4);
+    town.start(newcomer, Birth::First);
+    let users = |p: &Packet| p.to == newcomer && [ALICE, BOB].contains(&p.from);
+    let told = |p: &Packet| p.to == newcomer && p.message.kind() == "VOTES";
+    while !town.view(newcomer).1.contains(&newcomer) {
+        town.pass(STEP, |p| !apart(p) && !users(p));
+    }
+    town.pass(STEP, |p| !apart(p) && !users(p) && !told(p));
+    town.packets.retain(|p| !users(p));
+    let thirds = (10..13).map(|k| (CallId(k), Name::new(&format!("/third/{k}")).unwrap()));
+    thirds.clone().for_each(|(call, third)| town.ask_for(BOB, call, third));
+    let early = |p: &Packet| !apart(p) && !is_between(p, BOB, &[2, 3]);
+    town.pass(STEP * 2, |p| early(p) && !told(p) && p.from != ALICE);
+    assert_eq!(town.places[&newcomer].agreed.hosted(), 3);
+    let fourth = |p: &Packet| (p.from, p.to) == (3, newcomer) && told(p);
+    town.pass(STEP * 30, |p| early(p) && !fourth(p) && !users(p));
+    assert!(matches!(town.standing(newcomer), Standing::Learning { .. }));
+    town.pass(STEP * 10, |p| early(p) && !fourth(p) && !is_between(p, BOB, &[newcomer]));
+    for (call, _) in thirds {
+        town.give(
+            BOB,
+            Input::Request { id: CallId(99), request: LockRequest::Cancel { call }.into() },
+        );
+    }
+    let disk = town.stop(newcomer);
+    town.start(newcomer, recovered(&disk));
+    town.pass(STEP * 30, |p| early(p) && !users(p));
+    assert_eq!(town.standing(newcomer), Standing::Voting);
+    town.pass(STEP * 60, |p| !apart(p) && !is_between(p, ALICE, &[newcomer]));
+    town
+}
+
+#[test]
+fn a_newcomer_takes_on_all_votes_or_none() {
+    let town = a_newcomer_has_no_room_for_all_votes(None);
+    assert_eq!((town.is_inside(ALICE), town.is_inside(BOB)), (false, true));
+    let broken = Mutant::TakesOnWhatFits;
+    assert!(are_two_inside(&a_newcomer_has_no_room_for_all_votes(Some(broken))), "{broken}");
 }
 
 /// One of two leaves. What it said when it wanted in comes once more, late.

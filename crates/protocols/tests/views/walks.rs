@@ -168,6 +168,7 @@ fn every_rule_is_needed() {
         M::HasASayThoughAstray,
         M::KeepsItsWitnesses,
         M::BelievesOldDisks,
+        M::BelievesTheAbsent,
         M::GoesOnBesideAnother,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
