@@ -9,7 +9,7 @@ use sigmalock_core::{
     LockRequest, MemberReport, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Standing,
     Token, ViewReport,
 };
-use sigmalock_protocols::parts::{Driven, Placement};
+use sigmalock_protocols::parts::{Driven, Faithful, Placement};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -97,6 +97,8 @@ impl Inspect for Echo {
         plights().into_iter().nth(self.heard.last()?.checked_sub(PLIGHT)? as usize)
     }
 }
+
+impl Faithful for Echo {}
 
 impl Driven for Echo {
     fn placement(&self) -> Option<&Placement> {
