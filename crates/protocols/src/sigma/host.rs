@@ -202,7 +202,8 @@ impl<R: Rules> Host<R> {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             replica.on_release(&mut self.desk, cx, ticket, spent);
-            replica.save_last(&self.desk, cx);
+            // A no-op, but for one mutant.
+            replica.save_now(&self.desk, cx);
             self.sends_on(cx, id, ticket);
         } else {
             self.with_replica(cx, id, ticket, |replica, desk, cx| {
@@ -344,7 +345,8 @@ impl<R: Rules> Host<R> {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             then(replica, &mut self.desk, cx);
-            replica.save_last(&self.desk, cx);
+            // A no-op, but for one mutant.
+            replica.save_now(&self.desk, cx);
         }
     }
 

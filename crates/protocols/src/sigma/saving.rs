@@ -79,14 +79,7 @@ impl Replica {
         }
     }
 
-    /// A rule to break on purpose: it was said before.
-    pub(super) fn save_last(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
-        if desk.breaks(Mutant::PersistsLast) {
-            self.save_now(desk, cx);
-        }
-    }
-
-    fn save_now(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
+    pub(super) fn save_now(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
