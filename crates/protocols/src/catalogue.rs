@@ -115,6 +115,14 @@ pub struct Plan {
     pub mutant: Option<&'static str>,
 }
 
+impl Plan {
+    /// The shortest lease that renewals every third of it can keep alive.
+    #[must_use]
+    pub fn ttl_min(&self) -> Span {
+        self.round_trip_worst * 5 / 2
+    }
+}
+
 /// A lock protocol that the catalogue lists.
 pub trait Listed:
     Driven + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static

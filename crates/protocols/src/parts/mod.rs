@@ -1,6 +1,8 @@
 //! What several protocols are made of.
 
 pub mod alarm;
+pub mod ask;
+pub mod beside;
 pub mod driven;
 pub mod hlc;
 pub mod hosting;
@@ -11,6 +13,8 @@ pub mod tombstones;
 pub mod zones;
 
 pub use alarm::Alarm;
+pub use ask::{Ask, Told};
+pub use beside::{Beside, Vacant};
 pub use driven::Driven;
 pub use hlc::{Hlc, HybridClock};
 pub use hosting::Hosting;
