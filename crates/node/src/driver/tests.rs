@@ -168,6 +168,7 @@ impl Stage {
             data: None,
             swarm: String::new(),
             private: false,
+            protocol: crate::config::ProtocolName::Sigma,
             names: Book::default(),
         };
         let (handle, local) = Handle::new(transport.clone(), facts);
