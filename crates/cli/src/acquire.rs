@@ -146,6 +146,11 @@ impl Held {
         self.0.iter().map(Guard::token).collect()
     }
 
+    /// Whether there are any: one swarm has one lock protocol, which gives them or does not.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.0.iter().all(|guard| guard.token() != 0)
+    }
+
     /// Who holds them, in the order of names: nobody else is ever called that.
     pub(crate) fn holders(&self) -> Vec<String> {
         self.0.iter().map(Guard::holder_id).collect()

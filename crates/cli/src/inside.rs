@@ -75,9 +75,12 @@ pub(crate) async fn refuse(
         let ours: Vec<_> =
             lock.holders.iter().filter(|holder| tokens.contains(&holder.token)).collect();
         if !ours.is_empty() && company.is_shut_out_by(&ours) {
-            let token = ours[0].token;
+            let token = match ours[0].token {
+                0 => String::new(),
+                token => format!(", with token {token}"),
+            };
             return Err(Failure::usage(format!(
-                "{name}: the command that this belongs to holds that lock already, with token {token}, and this would wait \
+                "{name}: the command that this belongs to holds that lock already{token}, and this would wait \
                  for its end, for ever; leave this `sigmalock` out, or, if it is to be the next when that has ended, unset \
                  {VARIABLE}"
             )));

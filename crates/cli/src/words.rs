@@ -23,7 +23,7 @@ pub(crate) fn millis(ms: u64) -> String {
     time(Duration::from_millis(ms))
 }
 
-/// A fencing token; a dash if it is not known.
+/// A fencing token; a dash if it is not known, or there is none.
 pub(crate) fn token(token: u64) -> String {
     if token == 0 { "-".to_owned() } else { token.to_string() }
 }

@@ -70,6 +70,15 @@ const BAD: &[(&str, &str)] = &[
         "--membership none: there is no such kind of membership; there are: agreed, open",
     ),
     (
+        "node --protocol paxos",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman",
+    ),
+    (
+        "node --protocol strawman --membership open",
+        "strawman does not run with open membership; live peers run it with: agreed",
+    ),
+    ("node --private --protocol strawman", "--private and --protocol exclude each other"),
+    (
         "node --membership open --dead-after 9s",
         "--dead-after is for --membership agreed: with open membership nobody is voted out",
     ),

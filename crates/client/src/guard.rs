@@ -57,7 +57,8 @@ impl Guard {
         &self.name
     }
 
-    /// The fencing token: show it to the resource, which refuses lower ones ([`crate::fence`]).
+    /// The fencing token: show it to the resource, which refuses lower ones ([`crate::fence`]). 0, which every fence
+    /// refuses, where the lock protocol of the swarm gives none.
     #[must_use]
     pub fn token(&self) -> u64 {
         self.token

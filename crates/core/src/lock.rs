@@ -248,7 +248,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// A way of holding a lock that this protocol does not have.
-    #[error("this protocol has no {mode} locks")]
+    #[error("the lock protocol of this swarm has no {}", what(*.mode))]
     NoSuchMode {
         /// What was asked for.
         mode: Mode,
@@ -273,6 +273,15 @@ pub enum Refusal {
     /// The same call twice.
     #[error("that call is under way already")]
     DuplicateCall,
+}
+
+/// What there is none of, where there is no such mode.
+const fn what(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "locks for one",
+        Mode::Shared => "readers",
+        Mode::Permit { .. } | Mode::Slot { .. } => "permits",
+    }
 }
 
 #[cfg(test)]

@@ -6,29 +6,11 @@ use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
 use sigmalock_node::key::SwarmKey;
-use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_node::{Config, Membership, Node, Session};
 
 fn config(data: Option<std::path::PathBuf>) -> Config {
-    Config {
-        listen: Vec::new(),
-        join: Vec::new(),
-        data,
-        swarm_key: SwarmKey::generate().expect("a key"),
-        role: Role::Host,
-        quorum: Quorum::new(9, 6).expect("a quorum"),
-        lease_max: Span::from_secs(15),
-        hand_overs_max: 16,
-        mdns: false,
-        relay: false,
-        mesh_max: 64,
-        weather: None,
-        name: None,
-        advertise: vec![],
-        membership: Membership::Open,
-        beginning: Beginning::Join,
-        dead_after: Span::from_secs(30),
-    }
+    let key = SwarmKey::generate().expect("a key");
+    Config { data, ..Config::new(key, Membership::Open) }
 }
 
 fn wish(client: u64) -> Acquire {

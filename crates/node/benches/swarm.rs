@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span};
 use sigmalock_node::key::SwarmKey;
-use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_node::{Config, Membership, Node, Session};
 
 const PEERS: usize = 5;
 
@@ -19,25 +18,8 @@ async fn join(nodes: &[Node], key: &SwarmKey) -> Node {
         }
         None => Vec::new(),
     };
-    let config = Config {
-        listen: vec!["/ip4/127.0.0.1/tcp/0".parse().expect("an address")],
-        join,
-        data: None,
-        swarm_key: key.clone(),
-        role: Role::Host,
-        quorum: Quorum::new(9, 6).expect("a quorum"),
-        lease_max: Span::from_secs(15),
-        hand_overs_max: 16,
-        mdns: false,
-        relay: false,
-        mesh_max: 64,
-        weather: None,
-        name: None,
-        advertise: vec![],
-        membership: Membership::Open,
-        beginning: Beginning::Join,
-        dead_after: Span::from_secs(30),
-    };
+    let listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("an address")];
+    let config = Config { listen, join, ..Config::new(key.clone(), Membership::Open) };
     Node::start(config).await.expect("a peer")
 }
 

@@ -1,12 +1,12 @@
 //! What a peer is told when it starts.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use libp2p::Multiaddr;
 use sigmalock_core::Span;
 pub use sigmalock_protocols::agreed::Beginning;
+pub use sigmalock_protocols::catalogue::{Membership, ProtocolName};
 use sigmalock_protocols::parts::Quorum;
 
 use crate::key::SwarmKey;
@@ -24,8 +24,10 @@ pub struct Config {
     pub advertise: Vec<Multiaddr>,
     /// Peers to begin with.
     pub join: Vec<Multiaddr>,
-    /// Whether peers agree on who is in. The same in the whole swarm.
+    /// Whether peers agree on who is in. The same in the whole swarm. None is fixed once and for all here.
     pub membership: Membership,
+    /// How locks are guarded. The same in the whole swarm.
+    pub protocol: ProtocolName,
     /// With agreed membership: how this peer comes into a swarm. One that has been in a swarm before goes on with
     /// that, and a client only watches, whatever this says.
     pub beginning: Beginning,
@@ -57,31 +59,50 @@ pub struct Config {
     pub weather: Option<Weather>,
 }
 
+/// How long a member may be silent.
+const DEAD_AFTER: Span = Span::from_secs(30);
+/// The longest lease.
+const LEASE_MAX: Span = Span::from_secs(15);
+/// Hand-overs among the users of one peer before the swarm's queue goes first.
+const HAND_OVERS_MAX: u32 = 16;
+/// Up to so many peers, everybody talks to everybody.
+const MESH_MAX: usize = 64;
+/// Members always do, as far as there is room for sessions.
+const AGREED_MESH_MAX: usize = 1_024;
+
 impl Config {
+    /// A host that keeps nothing, listens nowhere and looks for nobody, with the defaults of a swarm.
+    #[must_use]
+    pub fn new(swarm_key: SwarmKey, membership: Membership) -> Self {
+        Self {
+            name: None,
+            listen: Vec::new(),
+            advertise: Vec::new(),
+            join: Vec::new(),
+            membership,
+            protocol: ProtocolName::Sigma,
+            beginning: Beginning::Join,
+            dead_after: DEAD_AFTER,
+            data: None,
+            swarm_key,
+            role: Role::Host,
+            quorum: Quorum::NINE_SIX,
+            lease_max: LEASE_MAX,
+            hand_overs_max: HAND_OVERS_MAX,
+            mdns: false,
+            relay: false,
+            mesh_max: match membership {
+                Membership::Agreed => AGREED_MESH_MAX,
+                Membership::Open | Membership::Fixed => MESH_MAX,
+            },
+            weather: None,
+        }
+    }
+
     /// Whether nobody can ever meet this peer: it listens nowhere, and looks for nobody.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.listen.is_empty() && self.join.is_empty() && !self.mdns
-    }
-}
-
-/// How peers come to know who hosts what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Membership {
-    /// They go by whom they see: replicas are hosted by hash, and hosts without memory abstain. Two halves
-    /// of a cut network may each take themselves for the whole.
-    Open,
-    /// They vote on who is in, one change after the other, and votes of locks are counted in what they
-    /// agreed on.
-    Agreed,
-}
-
-impl fmt::Display for Membership {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "open",
-            Self::Agreed => "agreed",
-        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal, Span};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::config::ProtocolName;
 use crate::control::{Answer, Question};
 use crate::link;
 use crate::names::{Book, Names};
@@ -140,6 +141,7 @@ pub(crate) struct Facts {
     pub(crate) data: Option<String>,
     pub(crate) swarm: String,
     pub(crate) private: bool,
+    pub(crate) protocol: ProtocolName,
     /// What peers are called. It grows and shrinks with what this one knows.
     pub(crate) names: Book,
 }

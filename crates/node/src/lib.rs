@@ -34,7 +34,7 @@ mod store;
 mod transport;
 mod wire;
 
-pub use config::{Beginning, Config, Membership, Role};
+pub use config::{Beginning, Config, Membership, ProtocolName, Role};
 pub use handle::{Closed, Handle, Session, SessionError};
 pub use names::{Names, PeerName};
 pub use node::{Failure, LeaveError, Node, Prepared, StartError};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use sigmalock_core::{Incarnation, PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed};
+use sigmalock_protocols::catalogue::{Plan, Shipped, ShippedVisitor, Variant};
 use sigmalock_protocols::parts::hosting::{self, ByView};
-use sigmalock_protocols::parts::{Hosting, Placement, Quorum};
-use sigmalock_protocols::sigma::{self, Sigma};
+use sigmalock_protocols::parts::{Beside, Hosting, Placement, Quorum, Sound, Vacant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::acquaintances::{self, Acquaintance};
-use crate::config::{Beginning, Config, Membership};
+use crate::config::{Beginning, Config, Membership, ProtocolName};
 use crate::driver::{Driver, Exit, Live, Setup};
 use crate::handle::{Facts, Handle, Local};
 use crate::identity::IdentityError;
@@ -35,6 +35,12 @@ const FLIGHT_MAX: Span = Span::from_secs(10);
 /// So long does a waiter have to say that it wants the vote it got. Who was cut off a moment ago keeps the
 /// others waiting for so long, once they have noticed.
 const CLAIM_WINDOW: Span = Span::from_secs(1);
+
+/// The worst round trip to expect.
+const ROUND_TRIP_WORST: Span = Span::from_millis(500);
+
+/// So long does a loser wait, at random, whose protocol has no queue.
+const BACK_OFF: (Span, Span) = (Span::ZERO, Span::from_secs(1));
 
 /// Why a peer cannot start. Nothing is running.
 #[derive(Debug, thiserror::Error)]
@@ -90,12 +96,21 @@ pub enum StartError {
          same with --expect N), or found one alone with --found"
     )]
     Nobody,
+    /// It does not run with this kind of membership.
+    #[error("{0} does not run with {1} membership; live peers run it with: {with}", with = with(*.0))]
+    NotWith(ProtocolName, Membership),
     /// No lock could be kept for so short a time.
     #[error("a longest lease of {0} is too short to hold any lock: it takes {1} at least")]
     LeaseTooShort(Span, Span),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
+}
+
+/// Who may be in, live, where locks are guarded like that; in words.
+fn with(protocol: ProtocolName) -> String {
+    let kinds = protocol.card().memberships.iter().filter(|kind| **kind != Membership::Fixed);
+    kinds.map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 impl StartError {
@@ -107,6 +122,7 @@ impl StartError {
             self,
             Self::Transport(Advertise(_) | AdvertiseMany(_))
                 | Self::Nobody
+                | Self::NotWith(..)
                 | Self::LeaseTooShort(..)
                 | Self::Exposed { .. }
                 | Self::Foreign { .. }
@@ -190,7 +206,14 @@ impl Prepared {
     ///
     /// # Errors
     /// The disk cannot be used, or makes no sense.
-    pub async fn start(mut self) -> Result<Node, StartError> {
+    pub async fn start(self) -> Result<Node, StartError> {
+        self.start_around(|parts| parts.config.protocol.visit_shipped(parts)).await
+    }
+
+    /// Starts it around what is to run in it.
+    async fn start_around(
+        mut self, drive: impl FnOnce(Assembly<'_>) -> Begun,
+    ) -> Result<Node, StartError> {
         let past = match self.past.take() {
             Some(past) => past,
             None => self.who.recall(&self.config)?,
@@ -214,10 +237,7 @@ impl Prepared {
         }
         let parts =
             Assembly { config: &config, me, incarnation, origin, past, known, events, transport };
-        let (handle, driver) = match config.membership {
-            Membership::Open => parts.drive(open)?,
-            Membership::Agreed => parts.drive(agreed)?,
-        };
+        let (handle, driver) = drive(parts)?;
         let keeper = keeps.map(|dir| tokio::spawn(acquaintances::keep(handle.clone(), dir)));
         Ok(Node { handle, driver, keeper, resumes })
     }
@@ -292,8 +312,12 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
 
 /// What can be said before anything is written: who is told better next time begins afresh.
 fn check(config: &Config) -> Result<(), StartError> {
+    let (protocol, membership) = (config.protocol, config.membership);
+    if membership == Membership::Fixed || !protocol.card().memberships.contains(&membership) {
+        return Err(StartError::NotWith(protocol, membership));
+    }
     transport::check(config)?;
-    let at_least = sigma(config, config.quorum).ttl_min();
+    let at_least = plan(config, config.quorum, Box::new(ByView::default())).ttl_min();
     if config.lease_max < at_least {
         return Err(StartError::LeaseTooShort(config.lease_max, at_least));
     }
@@ -303,10 +327,13 @@ fn check(config: &Config) -> Result<(), StartError> {
 /// Which swarm this peer belongs to, as far as it knew.
 fn origin(config: &Config) -> Arc<Origin> {
     match config.membership {
-        Membership::Open => Arc::default(),
+        Membership::Open | Membership::Fixed => Arc::default(),
         Membership::Agreed => Arc::new(Origin::recall(config.data.as_deref())),
     }
 }
+
+/// A driver at work, and how to ask it.
+type Begun = Result<(Handle, JoinHandle<Exit>), StartError>;
 
 /// The parts of a driver.
 struct Assembly<'a> {
@@ -320,11 +347,22 @@ struct Assembly<'a> {
     transport: mpsc::Sender<link::Command>,
 }
 
+/// Around the lock protocol of this swarm.
+impl ShippedVisitor for Assembly<'_> {
+    type Out = Begun;
+
+    fn visit<P: Shipped>(self) -> Begun {
+        match self.config.membership {
+            Membership::Open => self.drive(open::<P>),
+            Membership::Agreed => self.drive(agreed::<P>),
+            kind @ Membership::Fixed => Err(StartError::NotWith(self.config.protocol, kind)),
+        }
+    }
+}
+
 impl Assembly<'_> {
     /// Puts them together around a protocol, and begins.
-    fn drive<P: Live>(
-        self, protocol: impl FnOnce(&PeerInfo, &Config) -> P,
-    ) -> Result<(Handle, JoinHandle<Exit>), StartError> {
+    fn drive<P: Live>(self, protocol: impl FnOnce(&PeerInfo, &Config) -> P) -> Begun {
         let Self { config, me, incarnation, origin, past, known, events, transport } = self;
         let facts = Facts {
             me: me.peer,
@@ -332,6 +370,7 @@ impl Assembly<'_> {
             data: config.data.as_ref().map(|dir| dir.display().to_string()),
             swarm: config.swarm_key.id(),
             private: config.is_private(),
+            protocol: config.protocol,
             names: Book::default(),
         };
         let (handle, commands) = Handle::new(transport.clone(), facts);
@@ -373,19 +412,23 @@ fn looks_at(config: &Config) -> String {
     }
 }
 
+/// What runs in a peer: the services beside each other, each in a place that it keeps. There is one so far; the next is
+/// where nothing is now, and says what it says in a place of its own.
+type Services<P> = Beside<Agent<P>, Vacant>;
+
 /// What peers speak where nobody agrees on who is in.
-fn open(me: &PeerInfo, config: &Config) -> Agent<Sigma> {
+fn open<P: Shipped>(me: &PeerInfo, config: &Config) -> Services<P> {
     let hosts = config.role == Role::Host;
     let mut placement = Placement::new(me.peer, me.key, hosts, config.lease_max, SETTLE);
     if !config.join.is_empty() || config.mdns {
         placement.unsettle(crate::clock::now());
     }
     let hosting = hosting::Open::new(placement, config.quorum.n() as u16);
-    locks(me.peer, config, config.quorum, Box::new(hosting))
+    services(me.peer, &plan(config, config.quorum, Box::new(hosting)))
 }
 
 /// What they speak where they do.
-fn agreed(me: &PeerInfo, config: &Config) -> Agreed<Agent<Sigma>> {
+fn agreed<P: Shipped>(me: &PeerInfo, config: &Config) -> Agreed<Services<P>> {
     let beginning = match config.role {
         Role::ClientOnly => Beginning::Watch,
         Role::Host => config.beginning,
@@ -393,26 +436,32 @@ fn agreed(me: &PeerInfo, config: &Config) -> Agreed<Agent<Sigma>> {
     let mut agreed = agreed::Config::new(config.lease_max, beginning);
     agreed.views.dead_after = config.dead_after;
     agreed.durable = config.data.is_some();
-    let locks = locks(me.peer, config, Quorum::ONE, Box::new(ByView::default()));
-    Agreed::new(me.peer, agreed, locks)
+    let plan = plan(config, Quorum::ONE, Box::new(ByView::default()));
+    Agreed::new(me.peer, agreed, services(me.peer, &plan))
 }
 
-/// Live locks, whoever hosts them.
-fn locks(me: PeerId, config: &Config, quorum: Quorum, hosting: Box<dyn Hosting>) -> Agent<Sigma> {
-    let sigma = Sigma::new(me, sigma(config, quorum), hosting);
-    Agent::new(sigma, agent::Config::new(tokens_per_grant(config)))
+/// Whoever hosts.
+fn services<P: Shipped>(me: PeerId, plan: &Plan) -> Services<P> {
+    let locks = Agent::new(P::plan(me, plan), agent::Config::new(plan.tokens_per_grant));
+    Beside::new(locks, Vacant)
 }
 
-/// The numbers they go by.
-fn sigma(config: &Config, quorum: Quorum) -> sigma::Config {
-    sigma::Config {
+/// The numbers that a lock protocol goes by.
+fn plan(config: &Config, quorum: Quorum, hosting: Box<dyn Hosting>) -> Plan {
+    Plan {
+        variant: Variant::Shipped,
+        quorum,
+        hosting,
         lease_max: config.lease_max,
-        flight_max: FLIGHT_MAX,
         claim_window: CLAIM_WINDOW,
+        round_trip_worst: ROUND_TRIP_WORST,
+        flight_max: FLIGHT_MAX,
+        back_off: BACK_OFF,
+        durable: config.data.is_some(),
         tokens_per_grant: tokens_per_grant(config),
         client_only: config.role == Role::ClientOnly,
-        durable: config.data.is_some(),
-        ..sigma::Config::new(quorum)
+        bare: false,
+        rules: Sound,
     }
 }
 
@@ -420,3 +469,6 @@ fn sigma(config: &Config, quorum: Quorum) -> sigma::Config {
 pub(crate) fn tokens_per_grant(config: &Config) -> u64 {
     u64::from(config.hand_overs_max.max(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -209,6 +209,7 @@ impl Handle {
         status.data.clone_from(&facts.data);
         status.swarm.clone_from(&facts.swarm);
         status.private = facts.private;
+        status.protocol = facts.protocol.as_str();
         status.listening = described.listening.iter().map(ToString::to_string).collect();
         status.advertised = shown(&described.advertised);
         status.refusals = described.refusals;

@@ -10,7 +10,7 @@ use crate::config::{Beginning, Config, Membership};
 use crate::driver::Live;
 use crate::identity::{Identity, IdentityError};
 use crate::link::Role;
-use crate::node::{StartError, tokens_per_grant};
+use crate::node::StartError;
 use crate::origin::Origin;
 use crate::store::{Charter, Directory, Memory, OpenError, Records, Store};
 
@@ -81,11 +81,7 @@ impl Who {
             }
             self.identity.draft(dir)?;
         }
-        let (peer, tokens) = (self.identity.peer_id(), tokens_per_grant(config));
-        let charter = match config.membership {
-            Membership::Open => Charter::open(peer, config.quorum, config.lease_max, tokens),
-            Membership::Agreed => Charter::agreed(peer, config.lease_max, tokens),
-        };
+        let charter = Charter::new(self.identity.peer_id(), config);
         let (store, memory) = Store::open(directory, &charter, self.lived)?;
         if let Memory::Lost(why) = &memory {
             tracing::warn!("this peer has lost its memory: {why}");

@@ -330,6 +330,8 @@ pub struct StatusReport {
     pub swarm: String,
     /// Whether it is a swarm of this peer alone, which nobody can join.
     pub private: bool,
+    /// How locks are guarded, by the name of the protocol.
+    pub protocol: &'static str,
     /// Replicas of a name; with agreed membership, in the present view.
     pub n: usize,
     /// Votes that hold a lock; likewise.

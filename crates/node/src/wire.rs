@@ -6,12 +6,14 @@
 //!
 //! The length counts kind and body and is at most [`FRAME_LEN_MAX`]; a longer one ends the session
 //! before anything is read of it. Bodies are postcard. A frame of [`Kind::Messages`] holds as many
-//! protocol messages as fit, one after the other: all that goes to the same peer at the same time.
+//! protocol messages as fit, one after the other: all that goes to the same peer at the same time. Each says whose it
+//! is: of those who agree on who is in, or which of the services that run beside each other
+//! ([`sigmalock_protocols::parts::beside`]). Which there are is in the terms of the handshake.
 
 use serde::Serialize;
 
 /// The version of everything below. Peers of different versions refuse each other.
-pub(crate) const VERSION: u16 = 7;
+pub(crate) const VERSION: u16 = 8;
 
 /// The longest frame, kind and body.
 pub(crate) const FRAME_LEN_MAX: usize = 1 << 20;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Folder, alone, answer, granted, run, start, wish};
 use sigmalock_core::{Acquire, LockReply, Patience, Span, Token};
-use sigmalock_node::{Beginning, Config, Membership, Node, StartError};
+use sigmalock_node::{Beginning, Config, Membership, Node, ProtocolName, StartError};
 use sigmalock_protocols::parts::Quorum;
 
 const DIRECTORY: &str = "SIGMALOCK_TEST_DIRECTORY";
@@ -258,5 +258,26 @@ fn a_directory_in_use_or_of_another_swarm_is_refused() {
         let refused = Node::start(other).await.err().unwrap();
         assert!(matches!(refused, StartError::Store(_)));
         assert!(refused.to_string().contains("6 of 9"), "{refused}");
+    });
+}
+
+#[test]
+fn a_protocol_that_does_not_run_with_this_membership_is_refused_before_anything_is_written() {
+    let folder = Folder::new();
+    run(async {
+        let dir = folder.0.join("new");
+        let kinds = [
+            (ProtocolName::Strawman, Membership::Open, "live peers run it with: agreed"),
+            (ProtocolName::Sigma, Membership::Fixed, "live peers run it with: open, agreed"),
+        ];
+        for (protocol, membership, words) in kinds {
+            let config = Config { protocol, ..durable(&dir, membership) };
+            let refused = Node::start(config).await.err().unwrap();
+            assert!(
+                refused.is_about_settings() && refused.to_string().contains(words),
+                "{refused}"
+            );
+            assert!(!dir.exists(), "nothing was written");
+        }
     });
 }

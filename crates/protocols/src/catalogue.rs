@@ -11,7 +11,7 @@ use core::str::FromStr;
 use sigmalock_core::{Inspect, LockReply, LockRequest, PeerId, Protocol, Span};
 
 use crate::agreed::OverViews;
-use crate::parts::{Broken, Driven, Hosting, MutantCard, Quorum, Sound};
+use crate::parts::{Broken, Driven, GoesBy, Hosting, MutantCard, Quorum, Sound};
 use crate::{agent, agreed, liar, sigma, strawman, views};
 
 /// What there is to know of a protocol, or of a layer.
@@ -113,9 +113,22 @@ pub struct Plan<R = Sound> {
     pub rules: R,
 }
 
+impl<R> Plan<R> {
+    /// The shortest lease that renewals every third of it can keep alive.
+    #[must_use]
+    pub fn ttl_min(&self) -> Span {
+        self.round_trip_worst * 5 / 2
+    }
+}
+
 /// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken.
 pub trait Listed<R = Sound>:
-    Driven + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static
+    Driven
+    + GoesBy<R>
+    + Protocol<Request = LockRequest, Reply = LockReply>
+    + Clone
+    + fmt::Debug
+    + 'static
 {
     /// A peer's share of it, before it starts.
     fn plan(me: PeerId, plan: &Plan<R>) -> Self;

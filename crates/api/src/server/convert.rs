@@ -186,6 +186,7 @@ pub(super) fn status(report: StatusReport) -> v1::PeerStatus {
         data: report.data.unwrap_or_default(),
         swarm: report.swarm,
         private: report.private,
+        protocol: report.protocol.to_owned(),
         replicas_total: count(report.n),
         quorum: count(report.m),
         lease_max_ms: millis(report.lease_max),

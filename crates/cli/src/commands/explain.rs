@@ -70,14 +70,17 @@ fn holder(lock: &report::Lock, known: &Known, text: &mut String) {
     let _ = match &lock.holder {
         Some(holder) => writeln!(
             text,
-            "{name} is held by {} for {}, with {} of {} votes ({} are needed) and token {}. Without \
-             renewal its right ends in {}.",
+            "{name} is held by {} for {}, with {} of {} votes ({} are needed){}. Without renewal its \
+             right ends in {}.",
             name_of(holder, known),
             words::millis(holder.held_for_ms),
             holder.votes,
             lock.replicas_total,
             lock.quorum,
-            words::token(holder.token),
+            match holder.token {
+                0 => String::new(),
+                token => format!(" and token {token}"),
+            },
             words::millis(holder.ends_in_ms),
         ),
         None if lock.replicas.is_empty() => {

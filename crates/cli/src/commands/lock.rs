@@ -9,12 +9,13 @@ use crate::outcome::{Failure, Verdict, after_help};
 use crate::process::signals::{ENDING, Signals, exit_code};
 use crate::process::supervise::Right;
 use crate::reach::Peer;
+use crate::words;
 
 /// Holds a lock until stdin closes or a signal comes
 ///
-/// Prints the fencing token (of several names, all tokens, with commas) as soon as the lock is held, and `lost` if it is lost. What is read from
-/// stdin does not matter, only that it ends. If no peer is running, and this machine is of no swarm, your private one is started in the
-/// background.
+/// Prints the fencing token (of several names, all tokens, with commas; a dash where the lock protocol of the swarm gives
+/// none) as soon as the lock is held, and `lost` if it is lost. What is read from stdin does not matter, only that it ends.
+/// If no peer is running, and this machine is of no swarm, your private one is started in the background.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(EXAMPLES))]
 pub(crate) struct Lock {
@@ -51,7 +52,8 @@ impl Lock {
             held = held => held?,
             signal = signals.next() => return Ok(Verdict::Like(exit_code(signal))),
         };
-        self.tell("held", &joined(&held.tokens()), Some(&held))?;
+        let tokens = held.tokens().into_iter().map(words::token).collect::<Vec<_>>();
+        self.tell("held", &joined(&tokens), Some(&held))?;
         let verdict = tokio::select! {
             biased;
             () = held.lost() => return self.lost(),
@@ -74,7 +76,7 @@ impl Lock {
         if !self.json {
             return super::print(&format!("{words}\n"));
         }
-        let tokens = held.map(Held::tokens).unwrap_or_default();
+        let tokens = held.filter(|held| held.has_tokens()).map(Held::tokens).unwrap_or_default();
         let slots = held.map(Held::slots).unwrap_or_default();
         super::print_json(&json!({
             "event": event,

@@ -73,7 +73,7 @@ fn print_table(locks: &[LockSummary], known: &Known) -> anyhow::Result<()> {
             who,
             if lock.held { words::millis(lock.held_for_ms) } else { "-".to_owned() },
             lock.waiting.to_string(),
-            lock.token.to_string(),
+            words::token(lock.token),
         ]);
     }
     Ok(table.print(&mut std::io::stdout().lock())?)

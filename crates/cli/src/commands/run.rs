@@ -37,6 +37,9 @@ use crate::reach::Peer;
 /// What is left when the command has ended by itself is told. Work that another daemon starts when the command asks it to (systemd-run, at, docker) is not
 /// looked after: have the command wait for it.
 ///
+/// Where the lock protocol of the swarm gives no tokens (`sigmalock status` says which it runs), there is no SIGMALOCK_TOKEN,
+/// and `run` says so.
+///
 /// The exit code is the command's own; 128 + the signal that ended it; or one of those below. If no
 /// peer is running, and this machine is of no swarm, your private one is started in the background.
 #[derive(Debug, Args)]
@@ -197,7 +200,16 @@ impl Run {
     fn command(&self, held: &Held, has_terminal: bool) -> io::Result<Command> {
         let mut command = group::command(&self.command, has_terminal)?;
         command.env("SIGMALOCK_NAME", self.names.joined());
-        command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        if held.has_tokens() {
+            command.env("SIGMALOCK_TOKEN", joined(&held.tokens()));
+        } else {
+            // That of an outer `run` is for other locks.
+            command.env_remove("SIGMALOCK_TOKEN");
+            complain(format_args!(
+                "sigmalock: the lock protocol of this swarm gives no fencing tokens: the command finds no SIGMALOCK_TOKEN, \
+                 and no resource can refuse it if it oversleeps"
+            ));
+        }
         let outer = std::env::var_os(inside::VARIABLE);
         command.env(inside::VARIABLE, inside::told(&self.names, &held.tokens(), outer.as_deref()));
         command.env("SIGMALOCK_HOLDER", joined(&held.holders()));

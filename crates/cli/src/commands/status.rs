@@ -1,7 +1,10 @@
 //! `status`: whether this peer gets its users locks, and whether it votes.
 
+use std::str::FromStr;
+
 use clap::Args;
 use sigmalock::report::PeerStatus;
+use sigmalock_protocols::catalogue::ProtocolName;
 
 use crate::addresses::host_and_port;
 use crate::outcome::{Verdict, after_help};
@@ -83,6 +86,20 @@ fn listening(status: &PeerStatus) -> (Vec<String>, Option<String>) {
     (status.listening.iter().map(address).collect(), identity)
 }
 
+/// How locks are guarded, and what users have to do without.
+fn protocol(name: &str) -> String {
+    let Ok(known) = ProtocolName::from_str(name) else { return name.to_owned() };
+    let promises = known.card().promises;
+    let absent = [
+        (promises.queue, "queue"),
+        (promises.tokens, "fencing tokens"),
+        (promises.modes, "readers or permits"),
+    ];
+    let absent: Vec<_> =
+        absent.iter().filter(|(there, _)| !there).map(|(_, what)| format!("no {what}")).collect();
+    if absent.is_empty() { name.to_owned() } else { format!("{name}: {}", absent.join(", ")) }
+}
+
 /// As many columns as what a line is about takes.
 const INDENT: usize = 11;
 
@@ -139,6 +156,9 @@ fn describe(status: &PeerStatus, columns: Option<usize>) -> String {
         line("swarm", format!("{}, {others} connected", status.swarm));
     }
     line("members", members(status));
+    if !status.protocol.is_empty() {
+        line("protocol", protocol(&status.protocol));
+    }
     let (m, n) = (status.quorum, status.replicas_total);
     let longest = words::millis(status.lease_max_ms);
     if n > 0 {
@@ -180,6 +200,10 @@ mod tests {
         let text = describe(&status, Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("\ncan grant  not here (other peers may)\n"), "{text}");
+        assert_eq!(protocol("sigma"), "sigma");
+        assert_eq!(protocol("later"), "later", "of a later version");
+        let without = "strawman: no queue, no fencing tokens, no readers or permits";
+        assert_eq!(protocol("strawman"), without);
         let alone = PeerStatus { private: true, ..PeerStatus::default() };
         assert!(describe(&alone, None).contains("\ncan grant  no\n"));
         assert!(text.contains("\nlistens at /ip4/192.0.2.2/tcp/7421\n"), "{text}");

@@ -120,7 +120,7 @@ async fn a_join_to_nobody_founds_nothing_and_says_so_until_somebody_is_there() {
 }
 
 /// Starts `node` in a data directory and gives back how that ended, if it ended at once.
-fn start_in(scratch: &Scratch, flags: &[&str]) -> Output {
+pub(crate) fn start_in(scratch: &Scratch, flags: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_sigmalock"));
     child.args([
         "node",

@@ -11,7 +11,7 @@ use crate::witness::Witness;
 const TTL: Duration = Duration::from_secs(3);
 
 /// A process of its own that takes a lock and keeps it: `sigmalock lock NAME`.
-fn holder_process(peer: &Peer, name: &str) -> std::process::Child {
+pub(crate) fn holder_process(peer: &Peer, name: &str) -> std::process::Child {
     use std::io::BufRead as _;
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"))
         .args(["lock", name, "--ttl", "3s", "--api"])

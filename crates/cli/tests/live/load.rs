@@ -99,15 +99,16 @@ async fn work(
         if guard.is_lost() {
             continue;
         }
-        shared.witness.enter(&name, guard.token(), &who);
+        let token = shared.witness.shown(guard.token());
+        shared.witness.enter(&name, token, &who);
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(1 + turn as u64 % 5)) => {}
             () = guard.lost() => { shared.lost.fetch_add(1, Ordering::Relaxed); }
         }
         if !guard.is_lost() {
-            shared.witness.write(&name, guard.token(), &who);
+            shared.witness.write(&name, token, &who);
         }
-        shared.witness.leave(&name, guard.token());
+        shared.witness.leave(&name, token);
         shared.entries.fetch_add(1, Ordering::Relaxed);
         let _ = guard.release().await;
     }

@@ -21,6 +21,7 @@ mod modes;
 mod moves;
 mod names;
 mod partitions;
+mod protocols;
 mod router;
 mod soak;
 mod witness;

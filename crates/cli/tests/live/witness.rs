@@ -13,6 +13,8 @@ pub(crate) struct Witness(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
+    /// The lock protocol gives no tokens, and so many were made up in their place.
+    made_up: Option<u64>,
     names: HashMap<String, Register>,
     entries: u64,
     objections: Vec<String>,
@@ -27,6 +29,24 @@ struct Register {
 }
 
 impl Witness {
+    /// One for a lock protocol that gives no tokens.
+    pub(crate) fn without_tokens() -> Self {
+        Self(Arc::new(Mutex::new(Seen { made_up: Some(0), ..Seen::default() })))
+    }
+
+    /// What somebody with this token is to show, who is about to enter: where there are no tokens, the next number.
+    pub(crate) fn shown(&self, token: u64) -> u64 {
+        let mut seen = self.0.lock().expect("no witness panics");
+        match (token, &mut seen.made_up) {
+            (0, Some(last)) => {
+                *last += 1;
+                *last
+            }
+            (token, None) => token,
+            (token, Some(_)) => panic!("there are tokens: {token}"),
+        }
+    }
+
     /// Somebody says that it is inside. The one before may have died inside; if it has not said
     /// goodbye it is *gone* only if the caller knows so (`forget`).
     pub(crate) fn enter(&self, name: &str, token: u64, who: &str) {

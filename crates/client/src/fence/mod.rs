@@ -28,6 +28,9 @@
 //! assert!(matches!(fence.check_shared("/db", 9), Err(FenceError::Stale { .. })));
 //! ```
 //!
+//! A swarm may run a lock protocol that gives no tokens (`sigmalock status` says which it runs). Its guards show 0, and
+//! every fence refuses them.
+//!
 //! The check and what it protects must be one step: between them, a newer holder could come. Use
 //! [`Fence::admit`] where the resource is in reach of this process, and a transaction or a conditional write
 //! where it is not; `docs/fencing.md` has recipes for PostgreSQL, files and object stores.
@@ -75,6 +78,11 @@ pub enum FenceError {
         /// The token.
         token: u64,
     },
+    /// No token was shown: the lock protocol of the swarm gives none, so its locks cannot be fenced.
+    #[error(
+        "no token was shown: the lock protocol of this swarm gives none, and without one nobody can be told from who overslept"
+    )]
+    NoToken,
     /// More names than are remembered. Use one fence per resource, or one name for more of it.
     #[error("this fence remembers {MARKS_MAX} names, and is full")]
     Full,
@@ -170,6 +178,9 @@ fn canonical(name: &str) -> Cow<'_, str> {
 
 /// The rule for writers: after all others.
 fn judge(seen: Option<&Mark>, token: u64, holder: &str) -> Result<Mark, FenceError> {
+    if token == 0 {
+        return Err(FenceError::NoToken);
+    }
     let Some(seen) = seen else {
         return Ok(Mark { token, holder: holder.to_owned(), read: 0 });
     };
@@ -187,6 +198,7 @@ fn judge(seen: Option<&Mark>, token: u64, holder: &str) -> Result<Mark, FenceErr
 fn judge_shared(seen: Option<&Mark>, token: u64) -> Result<Mark, FenceError> {
     let seen = seen.cloned().unwrap_or_default();
     match token {
+        0 => Err(FenceError::NoToken),
         _ if token < seen.token => Err(FenceError::Stale { shown: token, seen: seen.token }),
         _ if token == seen.token => Err(FenceError::Foreign { token }),
         _ => Ok(Mark { read: seen.read.max(token), ..seen }),

@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sigmalock::{Client, ConnectOptions};
 use sigmalock_api::server::{BindError, Server, ServerConfig};
-use sigmalock_core::Span;
 use sigmalock_node::key::SwarmKey;
-use sigmalock_node::{Beginning, Config, Membership, Node, Role};
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_node::{Beginning, Config, Membership, Node};
 
 pub(crate) struct Peer {
     pub(crate) node: Node,
@@ -58,25 +56,9 @@ impl Peer {
 }
 
 pub(crate) fn config() -> Config {
-    Config {
-        listen: vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()],
-        join: Vec::new(),
-        data: None,
-        swarm_key: SwarmKey::generate().unwrap(),
-        role: Role::Host,
-        quorum: Quorum::new(9, 6).unwrap(),
-        lease_max: Span::from_secs(15),
-        hand_overs_max: 16,
-        mdns: false,
-        relay: false,
-        mesh_max: 64,
-        weather: None,
-        name: None,
-        advertise: vec![],
-        membership: Membership::Agreed,
-        beginning: Beginning::Found,
-        dead_after: Span::from_secs(30),
-    }
+    let listen = vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()];
+    let plain = Config::new(SwarmKey::generate().unwrap(), Membership::Agreed);
+    Config { listen, beginning: Beginning::Found, ..plain }
 }
 
 /// A directory that is gone when this is.

@@ -17,6 +17,16 @@ fn lower_tokens_and_equal_tokens_of_others_are_refused_per_name() {
 }
 
 #[test]
+fn who_has_no_token_is_refused_whether_it_writes_or_reads() {
+    let fence = Fence::in_memory();
+    for _ in 0..2 {
+        assert!(matches!(fence.check("/a", 0, "alice"), Err(FenceError::NoToken)));
+        assert!(matches!(fence.check_shared("/a", 0), Err(FenceError::NoToken)));
+        fence.check("/a", 7, "alice").unwrap();
+    }
+}
+
+#[test]
 fn a_refused_action_is_not_run() {
     let fence = Fence::in_memory();
     fence.check("/a", 2, "bob").unwrap();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use libp2p::Multiaddr;
 use sigmalock_core::{
-    CallId, Input, LocalTime, MemberReply, MemberRequest, Name, PeerId, ReplicaId, Span, Standing,
+    CallId, LocalTime, MemberReply, MemberRequest, Name, PeerId, ReplicaId, Span, Standing,
     ViewReport,
 };
+use sigmalock_protocols::parts::Ask;
 use sigmalock_protocols::views::{MEMBERS_MAX, Roster};
 use tokio::sync::oneshot;
 
@@ -252,20 +253,14 @@ impl<P: Live> Driver<P> {
             None => {
                 let id = self.calls.next_call();
                 self.errands.insert(id, Errand::Forget(done));
-                if !self.ask_members(id, MemberRequest::Forget { gone, unverified })
+                let request = MemberRequest::Forget { gone, unverified };
+                if !self.ask(id, Ask::Members(request))
                     && let Some(Errand::Forget(done)) = self.errands.remove(&id)
                 {
                     let _ = done.send(Err(ForgetError::Open));
                 }
             }
         }
-    }
-
-    /// Asks the members for something. False if there are none to be asked.
-    pub(super) fn ask_members(&mut self, id: CallId, wish: MemberRequest) -> bool {
-        let Some(request) = P::of_members(wish) else { return false };
-        self.feed(Input::Request { id, request });
-        true
     }
 
     /// What the members have come to.

@@ -15,6 +15,7 @@ mod calls;
 mod counters;
 mod faces;
 mod leaving;
+mod locks;
 mod lookups;
 mod membership;
 mod network;
@@ -33,23 +34,22 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use sigmalock_core::{
-    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, LockReply,
-    LockRequest, MemberReply, Message as _, PeerId, Protocol, Span, Timers,
+    Acquire, Birth, CallId, Context, Effect, Incarnation, Input, Inspect, LocalTime, Message as _,
+    PeerId, Protocol, Span, Timers,
 };
-use sigmalock_protocols::parts::{Driven, Faithful, Placement};
+use sigmalock_protocols::catalogue::Wired;
+use sigmalock_protocols::parts::{Ask, Driven, GoesBy, Placement, Sound, Told};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 
 use self::around::Around;
-use self::calls::{Calls, Verdict};
+use self::calls::Calls;
 use self::counters::Counters;
 use self::lookups::LookUps;
 use self::membership::Outlook;
 use self::operator::Errand;
-use self::output::{Output, Seen, World};
+use self::output::{Output, World};
 use self::peers::Peers;
 use crate::acquaintances::Acquaintance;
 use crate::clock;
@@ -71,19 +71,15 @@ const OVERSLEPT: Span = Span::from_secs(5);
 /// How often the placement forgets who has been gone for long.
 const TICK: Span = Span::from_secs(10);
 
-/// What a protocol must be to be driven here. It keeps its rules: what can be told to break one is not.
+/// What a protocol must be to be driven here: whatever is in it, it keeps its rules, can be asked ([`Ask`]) and tells
+/// ([`Told`]), and its messages and records have a form outside the process. Each family of services has a file of its
+/// own for its users: [`locks`], and [`membership`] for operators.
 pub(crate) trait Live:
     Driven
-    + Faithful
-    + Protocol<
-        Request: From<LockRequest>,
-        Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
-        Message: Serialize + DeserializeOwned + Send + Sync,
-        Timer: Send + Sync,
-        DurableKey: Serialize + DeserializeOwned + Send + Sync,
-        Durable: Serialize + DeserializeOwned + Send + Sync,
-        Note: Send + Sync,
-    > + Inspect
+    + GoesBy<Sound>
+    + Protocol<Request: TryFrom<Ask>, Reply: Into<Told> + Send + Sync>
+    + Wired
+    + Inspect
     + Send
     + Sync
     + 'static
@@ -92,14 +88,9 @@ pub(crate) trait Live:
 
 impl<P> Live for P
 where
-    P: Driven + Faithful + Inspect + Send + Sync + 'static,
-    P::Request: From<LockRequest>,
-    P::Reply: TryInto<LockReply, Error: Into<MemberReply>> + Send + Sync,
-    P::Message: Serialize + DeserializeOwned + Send + Sync,
-    P::Timer: Send + Sync,
-    P::DurableKey: Serialize + DeserializeOwned + Send + Sync,
-    P::Durable: Serialize + DeserializeOwned + Send + Sync,
-    P::Note: Send + Sync,
+    P: Driven + GoesBy<Sound> + Wired + Inspect + Send + Sync + 'static,
+    P::Request: TryFrom<Ask>,
+    P::Reply: Into<Told> + Send + Sync,
 {
 }
 
@@ -324,13 +315,7 @@ impl<P: Live> Driver<P> {
             self.feed(Input::Fire(timer));
         }
         self.hear_self();
-        for (id, wish) in std::mem::take(&mut self.found) {
-            let hosts = self.hosts(&wish.name);
-            let hosts = hosts.seats.into_iter().filter_map(|(_, host)| host).collect();
-            self.lookups.found(&wish.name, hosts);
-            self.ask_for(id, wish);
-            self.hear_self();
-        }
+        self.ask_for_found();
         self.calls.prune(self.now);
         self.look_at_view();
         if self.now.since(self.ticked) >= TICK {
@@ -363,9 +348,11 @@ impl<P: Live> Driver<P> {
         self.protocol.placement_mut().map(then);
     }
 
-    /// Asks the protocol for something to do with locks.
-    fn request(&mut self, id: CallId, request: LockRequest) {
-        self.feed(Input::Request { id, request: request.into() });
+    /// Asks whoever in this peer serves that. False if nobody does.
+    fn ask(&mut self, id: CallId, ask: Ask) -> bool {
+        let Ok(request) = ask.try_into() else { return false };
+        self.feed(Input::Request { id, request });
+        true
     }
 
     /// Gives the protocol an input, and does what it wants done.
@@ -418,83 +405,9 @@ impl<P: Live> Driver<P> {
     }
 
     fn on_reply(&mut self, id: CallId, reply: P::Reply) {
-        let reply = match reply.try_into() {
-            Ok(reply) => reply,
-            Err(reply) => return self.on_members_reply(id, reply.into()),
-        };
-        if let LockReply::Granted { .. } = reply {
-            self.counters.grants += 1;
-        }
-        if let Some(addressee) = self.calls.on_reply(id, reply) {
-            self.output.see(Seen::Reply(addressee, reply));
-        } else if let Some(errand) = self.errands.remove(&id) {
-            self.run_errand(errand, reply);
-        }
-    }
-
-    fn on_local(&mut self, local: Local) {
-        match local {
-            Local::Open { session, label, purse, replies } => {
-                self.calls.open(session, label, purse, replies);
-            }
-            Local::Acquire { session, call, wish, asked } => {
-                drop(asked);
-                match self.calls.begin(session, call) {
-                    Ok(id) => {
-                        let n = self.votes.0;
-                        match self.lookups.begin(id, wish, n, self.peers.len(), &self.transport) {
-                            Some(wish) => self.ask_for(id, wish),
-                            None => return,
-                        }
-                    }
-                    Err(Some((addressee, reply))) => self.output.see(Seen::Reply(addressee, reply)),
-                    Err(None) => {}
-                }
-            }
-            Local::Release { session, call, asked } => {
-                drop(asked);
-                let verdict = self.calls.release(session, call);
-                self.carry_out(verdict);
-            }
-            Local::Cancel { session, call, asked } => {
-                drop(asked);
-                let verdict = self.calls.cancel(session, call);
-                self.carry_out(verdict);
-            }
-            Local::Mute { session, mute } => {
-                let wishes = self.calls.mute(session, mute);
-                self.ask_all(wishes);
-            }
-            Local::Close { session, keep } => self.close(session, keep),
-            Local::Leave => self.leave(),
-            operator => self.on_operator(operator),
-        }
-        self.hear_self();
-    }
-
-    fn ask_for(&mut self, id: CallId, wish: Acquire) {
-        if self.calls.asked(id) {
-            self.request(id, LockRequest::Acquire(wish));
-        }
-    }
-
-    fn carry_out(&mut self, verdict: Verdict) {
-        match verdict {
-            Verdict::Ask(id, request) => self.request(id, request),
-            Verdict::Answer(addressee, reply) => self.output.see(Seen::Reply(addressee, reply)),
-            Verdict::Nothing => {}
-        }
-    }
-
-    fn close(&mut self, session: u64, keep: bool) {
-        let wishes = self.calls.close(session, keep);
-        self.ask_all(wishes);
-    }
-
-    fn ask_all(&mut self, wishes: Vec<(CallId, LockRequest)>) {
-        for (id, request) in wishes {
-            self.request(id, request);
-            self.hear_self();
+        match reply.into() {
+            Told::Lock(reply) => self.on_lock_reply(id, reply),
+            Told::Members(reply) => self.on_members_reply(id, reply),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the driver makes of what the transport tells it.
 
 use sigmalock_core::{Input, Key, MemberRequest, Message as _, PeerId, Span};
+use sigmalock_protocols::parts::Ask;
 
 use super::{Driver, Live};
 use crate::control::{Query, Question};
@@ -43,7 +44,7 @@ impl<P: Live> Driver<P> {
             }
             Event::Twin => {
                 let id = self.calls.next_call();
-                self.ask_members(id, MemberRequest::Disown);
+                self.ask(id, Ask::Members(MemberRequest::Disown));
             }
         }
         self.hear_self();

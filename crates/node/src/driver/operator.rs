@@ -117,7 +117,7 @@ impl<P: Live> Driver<P> {
     pub(super) fn wish(&mut self, errand: Errand, request: LockRequest) {
         let id = self.calls.next_call();
         self.errands.insert(id, errand);
-        self.request(id, request);
+        self.ask_lock(id, request);
     }
 
     pub(super) fn run_errand(&mut self, errand: Errand, reply: LockReply) {
@@ -224,6 +224,7 @@ impl<P: Live> Driver<P> {
             uptime: duration(self.now.since(self.born)),
             swarm: String::new(),
             private: false,
+            protocol: "",
             n,
             m,
             lease_max: duration(self.lease_max),

@@ -9,7 +9,7 @@ use sigmalock_core::{
     LockRequest, MemberReport, Name, Patience, PeerId, Protocol, ReplicaReport, Span, Standing,
     Token, ViewReport,
 };
-use sigmalock_protocols::parts::{Driven, Faithful, Placement};
+use sigmalock_protocols::parts::{Driven, GoesBy, Placement, Sound};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -98,7 +98,7 @@ impl Inspect for Echo {
     }
 }
 
-impl Faithful for Echo {}
+impl GoesBy<Sound> for Echo {}
 
 impl Driven for Echo {
     fn placement(&self) -> Option<&Placement> {
@@ -217,6 +217,7 @@ impl Stage {
             data: None,
             swarm: String::new(),
             private: false,
+            protocol: crate::config::ProtocolName::Sigma,
             names: Book::default(),
         };
         let (handle, local) = Handle::new(transport.clone(), facts);

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use sigmalock_core::{PeerId, Span};
-use sigmalock_protocols::parts::Quorum;
 
-use crate::config::Membership;
+use crate::config::{Config, Membership};
+use crate::node::tokens_per_grant;
 
 /// The version of what is in the directory.
-pub(super) const FORMAT: u16 = 8;
+pub(super) const FORMAT: u16 = 9;
 
 /// Why a directory of that version cannot be used.
 pub(super) fn other_format(format: u16) -> String {
@@ -20,6 +20,8 @@ pub(crate) struct Charter {
     format: u16,
     pub(crate) peer: PeerId,
     pub(crate) membership: String,
+    /// How locks are guarded.
+    pub(crate) protocol: String,
     pub(crate) n: u64,
     pub(crate) m: u64,
     pub(crate) lease_max: Span,
@@ -29,20 +31,24 @@ pub(crate) struct Charter {
 }
 
 impl Charter {
-    /// With open membership.
-    pub(crate) fn open(
-        peer: PeerId, quorum: Quorum, lease_max: Span, tokens_per_grant: u64,
-    ) -> Self {
-        let (n, m) = (quorum.n() as u64, quorum.m() as u64);
-        let membership = Membership::Open.to_string();
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed: true }
-    }
-
-    /// With agreed membership, where the view says how many vote.
-    pub(crate) fn agreed(peer: PeerId, lease_max: Span, tokens_per_grant: u64) -> Self {
-        let membership = Membership::Agreed.to_string();
-        let (n, m) = (0, 0);
-        Self { format: FORMAT, peer, membership, n, m, lease_max, tokens_per_grant, keyed: true }
+    /// Of a peer that was told so.
+    pub(crate) fn new(peer: PeerId, config: &Config) -> Self {
+        let (n, m) = match config.membership {
+            Membership::Open => (config.quorum.n() as u64, config.quorum.m() as u64),
+            // The view says how many vote.
+            Membership::Agreed | Membership::Fixed => (0, 0),
+        };
+        Self {
+            format: FORMAT,
+            peer,
+            membership: config.membership.to_string(),
+            protocol: config.protocol.to_string(),
+            n,
+            m,
+            lease_max: config.lease_max,
+            tokens_per_grant: tokens_per_grant(config),
+            keyed: true,
+        }
     }
 
     /// Why a directory with this charter cannot be used under that one.
@@ -56,6 +62,12 @@ impl Charter {
                 "it belongs to a swarm with {has} membership, and this peer is to run with {wants}; a \
                  swarm cannot be moved from one to the other: say --membership {has}, or give this \
                  peer another directory"
+            ))
+        } else if self.protocol != wanted.protocol {
+            let (has, wants) = (&self.protocol, &wanted.protocol);
+            Some(format!(
+                "it belongs to a swarm whose lock protocol is {has}, and this peer is to run {wants}: say --protocol {has}, \
+                 or give this peer another directory"
             ))
         } else if !self.keyed {
             Some(

@@ -228,13 +228,12 @@ fn trouble(error: redb::Error) -> Trouble {
 mod tests {
     use super::*;
     use crate::identity::tests::Folder;
-    use sigmalock_core::{PeerId, Span};
 
     /// Has somebody else write to a database, as the library has it, and says what is thought of it then.
     fn after(change: impl FnOnce(&redb::WriteTransaction)) -> Result<usize, String> {
         let folder = Folder::new();
         let path = folder.0.join(super::super::DATABASE);
-        let charter = Charter::agreed(PeerId(1), Span::from_secs(15), 8);
+        let charter = crate::store::tests::agreed();
         let mut votes = Votes::create(&path, &charter, State::new([1; 16], false)).unwrap();
         let records = [(b"a", b"1"), (b"b", b"2")];
         let records = records.map(|(key, value)| (key.to_vec(), Some(value.to_vec())));

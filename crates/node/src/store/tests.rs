@@ -5,8 +5,9 @@ pub(super) mod power;
 use super::entry::Header;
 use super::journal::Journal;
 use super::*;
+use crate::config::{Config, Membership, ProtocolName};
 use crate::identity::tests::Folder;
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::PeerId;
 use sigmalock_protocols::parts::Quorum;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,15 +15,35 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 #[test]
 fn a_directory_of_a_swarm_without_a_key_is_refused() {
-    let now = Charter::agreed(PeerId(1), Span::from_secs(15), 8);
+    let now = agreed();
     assert_eq!(now.objection(&now), None);
     let mut before = now.clone();
     before.keyed = false;
     assert!(before.objection(&now).is_some_and(|words| words.contains("without a key")));
 }
 
+#[test]
+fn a_directory_of_a_swarm_with_another_lock_protocol_is_refused() {
+    let now = agreed();
+    let config = Config { protocol: ProtocolName::Strawman, ..config(Membership::Agreed) };
+    let words = now.objection(&Charter::new(PeerId(1), &config)).unwrap();
+    assert!(words.contains("whose lock protocol is sigma"), "{words}");
+    assert!(words.contains("--protocol sigma"), "{words}");
+}
+
+fn config(membership: Membership) -> Config {
+    Config::new(crate::transport::tests::key(), membership)
+}
+
+/// Of a peer with agreed membership.
+pub(super) fn agreed() -> Charter {
+    Charter::new(PeerId(1), &config(Membership::Agreed))
+}
+
+/// Of one with open membership, and so many votes of nine.
 pub(super) fn charter(m: u16) -> Charter {
-    Charter::open(PeerId(1), Quorum::new(9, m).unwrap(), Span::from_secs(15), 8)
+    let quorum = Quorum::new(9, m).unwrap();
+    Charter::new(PeerId(1), &Config { quorum, ..config(Membership::Open) })
 }
 
 pub(super) fn batch(records: &[(u32, Option<&str>)]) -> Batch {
@@ -190,11 +211,11 @@ async fn a_directory_of_another_version_is_refused() {
     let header = Header::from_bytes(&bytes).unwrap();
     let newer = Header { format: header.format + 1, ..header }.to_bytes();
     std::fs::write(&path, newer).unwrap();
-    assert!(refused().contains("format 9, and this peer is to run with 8"), "{}", refused());
+    assert!(refused().contains("format 10, and this peer is to run with 9"), "{}", refused());
     // Whatever its database looks like.
     let database = std::fs::read(folder.0.join(DATABASE)).unwrap();
     std::fs::write(folder.0.join(DATABASE), "of the next version").unwrap();
-    assert!(refused().contains("format 9"), "{}", refused());
+    assert!(refused().contains("format 10"), "{}", refused());
     std::fs::write(folder.0.join(DATABASE), database).unwrap();
     std::fs::write(&path, bytes).unwrap();
     assert!(kept(open(&folder.0).1).is_ok(), "nothing was changed");
@@ -218,7 +239,7 @@ fn a_directory_of_a_version_without_seals_is_refused() {
     drop(database);
     std::fs::write(folder.0.join(JOURNAL), vec![0; 2 << 20]).unwrap();
     let refused = open_as(&folder.0, &charter(6), true).unwrap_err().to_string();
-    assert!(refused.contains("format 3, and this peer is to run with 8"), "{refused}");
+    assert!(refused.contains("format 3, and this peer is to run with 9"), "{refused}");
 }
 
 /// Up to where a journal has entries.

@@ -25,7 +25,7 @@ pub(super) enum Search {
 impl Search {
     pub(super) fn new(membership: Membership) -> Self {
         match membership {
-            Membership::Open => Self::Everybody,
+            Membership::Open | Membership::Fixed => Self::Everybody,
             Membership::Agreed => Self::Members(BTreeSet::new()),
         }
     }

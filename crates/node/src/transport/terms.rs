@@ -12,8 +12,8 @@ pub(crate) struct Terms {
     swarm_id: Option<String>,
     /// The kind of membership.
     membership: String,
-    /// Which lock protocol.
-    protocol: String,
+    /// Which services run beside each other, in the order of their places on the wire; first the lock protocol.
+    services: Vec<String>,
     n: u16,
     m: u16,
     lease_max_us: u64,
@@ -26,12 +26,12 @@ impl Terms {
         let (n, m) = match config.membership {
             Membership::Open => (config.quorum.n() as u16, config.quorum.m() as u16),
             // The view says how many vote.
-            Membership::Agreed => (0, 0),
+            Membership::Agreed | Membership::Fixed => (0, 0),
         };
         Self {
             swarm_id: Some(config.swarm_key.id()),
             membership: config.membership.to_string(),
-            protocol: "sigma".into(),
+            services: vec![config.protocol.to_string()],
             n,
             m,
             lease_max_us: config.lease_max.as_micros(),
@@ -55,12 +55,20 @@ impl Terms {
                     clean(&theirs.membership)
                 ),
             ),
-            _ if self.protocol != theirs.protocol => (
+            _ if self.services.first() != theirs.services.first() => (
                 Code::Protocol,
                 format!(
                     "the lock protocols differ (ours {}, theirs {})",
-                    self.protocol,
-                    clean(&theirs.protocol)
+                    listed(self.services.get(..1)),
+                    listed(theirs.services.get(..1))
+                ),
+            ),
+            _ if self.services != theirs.services => (
+                Code::Protocol,
+                format!(
+                    "what runs beside the locks differs (ours {}, theirs {})",
+                    listed(self.services.get(1..)),
+                    listed(theirs.services.get(1..))
                 ),
             ),
             _ if (self.n, self.m) != (theirs.n, theirs.m) => (
@@ -88,5 +96,13 @@ impl Terms {
             _ => return None,
         };
         Some((code, text))
+    }
+}
+
+/// Services as people want them. A peer may say anything.
+fn listed(services: Option<&[String]>) -> String {
+    match services {
+        None | Some([]) => "none".into(),
+        Some(services) => clean(&services.join(", ")),
     }
 }

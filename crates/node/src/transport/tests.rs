@@ -17,31 +17,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::{Settings, listen};
-use crate::config::{Beginning, Config, Membership};
+use crate::config::{Config, Membership};
 use crate::identity::{Identity, new_incarnation};
 use crate::key::SwarmKey;
 use crate::link::{Command, Description, Event, Outbox, Parting, PeerInfo, Role, SessionId};
 
 pub(crate) fn config(join: Vec<Multiaddr>) -> Config {
-    Config {
-        listen: vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()],
-        join,
-        data: None,
-        swarm_key: key(),
-        role: Role::Host,
-        quorum: Quorum::new(9, 6).unwrap(),
-        lease_max: Span::from_secs(15),
-        hand_overs_max: 16,
-        mdns: false,
-        relay: false,
-        mesh_max: 128,
-        weather: None,
-        name: None,
-        advertise: vec![],
-        membership: Membership::Open,
-        beginning: Beginning::Join,
-        dead_after: Span::from_secs(30),
-    }
+    let listen = vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()];
+    Config { listen, join, mesh_max: 128, ..Config::new(key(), Membership::Open) }
 }
 
 /// One for all peers of these tests, save where they say otherwise.

@@ -7,31 +7,12 @@ use std::time::Duration;
 
 use sigmalock_core::{Acquire, LockReply, Name, Patience, Span, Token};
 use sigmalock_node::key::SwarmKey;
-use sigmalock_node::{Beginning, Config, Membership, Node, Role, Session};
-use sigmalock_protocols::parts::Quorum;
+use sigmalock_node::{Config, Membership, Node, Session};
 use tokio::time::timeout;
 
 /// A peer that knows nobody.
 pub(crate) fn alone() -> Config {
-    Config {
-        listen: Vec::new(),
-        join: Vec::new(),
-        data: None,
-        swarm_key: key(),
-        role: Role::Host,
-        quorum: Quorum::new(9, 6).unwrap(),
-        lease_max: Span::from_secs(15),
-        hand_overs_max: 16,
-        mdns: false,
-        relay: false,
-        mesh_max: 64,
-        weather: None,
-        name: None,
-        advertise: vec![],
-        membership: Membership::Open,
-        beginning: Beginning::Join,
-        dead_after: Span::from_secs(30),
-    }
+    Config::new(key(), Membership::Open)
 }
 
 /// One for all peers of a test.

@@ -59,7 +59,7 @@ use sigmalock_core::{
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Membership, Promises};
 use crate::parts::hosting::Terms;
-use crate::parts::{Driven, Faithful, Placement, Rules, Sound};
+use crate::parts::{Driven, GoesBy, Placement, Rules, Sound};
 use local::Local;
 pub use mutant::Mutant;
 use permits::Permit;
@@ -282,7 +282,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Protocol f
     }
 }
 
-impl<P: Protocol + Faithful> Faithful for Agent<P> {}
+impl<P: Protocol + GoesBy<R>, R: Rules> GoesBy<R> for Agent<P, R> {}
 
 impl<P, R: Rules> Driven for Agent<P, R>
 where

@@ -73,7 +73,7 @@ use self::whereabouts::Whereabouts;
 use crate::catalogue::{Card, Family, Membership, Promises};
 use crate::parts::hosting::Terms;
 use crate::parts::quorum::VOTERS_MAX;
-use crate::parts::{Driven, Faithful, Rules, Sound};
+use crate::parts::{Driven, GoesBy, Rules, Sound};
 use crate::views::{self, Change, Roster, Standing, Views};
 
 /// What there is to know of it.
@@ -440,7 +440,7 @@ impl<P: OverViews, R: Rules> Driven for Agreed<P, R> {
     }
 }
 
-impl<P: OverViews + Faithful> Faithful for Agreed<P> {}
+impl<P: OverViews + GoesBy<R>, R: Rules> GoesBy<R> for Agreed<P, R> {}
 
 impl<P: OverViews, R: Rules> Protocol for Agreed<P, R> {
     type Message = Message<P::Message>;

@@ -2,6 +2,8 @@
 
 use sigmalock_core::{LockReply, LockRequest, MemberReply, MemberRequest};
 
+use crate::parts::{Ask, Told};
+
 /// What may be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Request<R> {
@@ -39,6 +41,26 @@ impl TryFrom<Reply<LockReply>> for LockReply {
         match reply {
             Reply::Inside(reply) => Ok(reply),
             Reply::Members(reply) => Err(reply),
+        }
+    }
+}
+
+impl<R: TryFrom<Ask, Error = Ask>> TryFrom<Ask> for Request<R> {
+    type Error = Ask;
+
+    fn try_from(ask: Ask) -> Result<Self, Ask> {
+        match ask {
+            Ask::Members(request) => Ok(Self::Members(request)),
+            ask => R::try_from(ask).map(Self::Inside),
+        }
+    }
+}
+
+impl<R: Into<Told>> From<Reply<R>> for Told {
+    fn from(reply: Reply<R>) -> Self {
+        match reply {
+            Reply::Inside(reply) => reply.into(),
+            Reply::Members(reply) => Self::Members(reply),
         }
     }
 }

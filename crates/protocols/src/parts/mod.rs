@@ -1,6 +1,8 @@
 //! What several protocols are made of.
 
 pub mod alarm;
+pub mod ask;
+pub mod beside;
 pub mod driven;
 pub mod hlc;
 pub mod hosting;
@@ -12,11 +14,13 @@ pub mod tombstones;
 pub mod zones;
 
 pub use alarm::Alarm;
+pub use ask::{Ask, Told};
+pub use beside::{Beside, Vacant};
 pub use driven::Driven;
 pub use hlc::{Hlc, HybridClock};
 pub use hosting::Hosting;
 pub use mutants::{MutantCard, UnknownMutant};
 pub use placement::{HandedOver, Placement};
 pub use quorum::{Quorum, QuorumError};
-pub use rules::{Broken, Faithful, Rules, Sound};
+pub use rules::{Broken, GoesBy, Rules, Sound};
 pub use tombstones::Tombstones;

@@ -44,6 +44,8 @@ pub enum QuorumError {
 impl Quorum {
     /// One vote, and it wins.
     pub const ONE: Self = Self { n: 1, m: 1 };
+    /// The usual one where hosting is open.
+    pub const NINE_SIX: Self = Self { n: 9, m: 6 };
 
     /// m votes out of n replicas; more than half, so that any two quorums meet.
     pub const fn new(n: u16, m: u16) -> Result<Self, QuorumError> {

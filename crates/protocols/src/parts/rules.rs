@@ -47,8 +47,8 @@ impl<M: Into<&'static MutantCard>> From<Option<M>> for Broken {
     }
 }
 
-/// A protocol that keeps all its rules, as do all those inside it: nothing else is run live.
-pub trait Faithful {}
+/// A protocol that goes by these rules, as do all those inside it. What goes by [`Sound`] ones is run live, and nothing else.
+pub trait GoesBy<R> {}
 
 #[cfg(test)]
 mod tests {
@@ -84,8 +84,8 @@ mod tests {
 
     /// It does not compile otherwise.
     #[test]
-    fn what_live_peers_run_is_faithful() {
-        const fn is_run_live<P: Faithful>() {}
+    fn what_live_peers_run_goes_by_sound_rules() {
+        const fn is_run_live<P: GoesBy<Sound>>() {}
         is_run_live::<Agreed<Agent<Sigma>>>();
         is_run_live::<Agreed<Agent<Strawman>>>();
     }

@@ -32,7 +32,7 @@ use sigmalock_core::{
 pub use self::message::{LiteralBody, LiteralMessage};
 use self::replica::Replica;
 use crate::catalogue::{Listed, Plan};
-use crate::parts::{Driven, Hosting, Quorum};
+use crate::parts::{Driven, GoesBy, Hosting, Quorum};
 
 /// How much of the paper, and what it does not say.
 #[derive(Debug, Clone)]
@@ -127,6 +127,9 @@ impl fmt::Display for LiteralNote {
 type Cx<'a> = Context<'a, Literal>;
 
 impl Driven for Literal {}
+
+/// None that it can be told to break.
+impl<R> GoesBy<R> for Literal {}
 
 impl<R> Listed<R> for Literal {
     fn plan(me: PeerId, plan: &Plan<R>) -> Self {

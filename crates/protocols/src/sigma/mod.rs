@@ -120,7 +120,7 @@ use host::Host;
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises};
 use crate::parts::hosting::{Hosting, Terms, World};
-use crate::parts::{Driven, Faithful, Placement, Rules, Sound};
+use crate::parts::{Driven, GoesBy, Placement, Rules, Sound};
 
 /// What either side is given for one input.
 type Cx<'a, 'b, R> = &'a mut World<'b, Sigma<R>>;
@@ -305,7 +305,7 @@ impl<R: Rules> OverViews for Sigma<R> {
     }
 }
 
-impl Faithful for Sigma {}
+impl<R: Rules> GoesBy<R> for Sigma<R> {}
 
 impl<R: Rules> Protocol for Sigma<R> {
     type Message = Message;

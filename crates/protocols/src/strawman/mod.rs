@@ -50,7 +50,7 @@ pub use self::message::{Answer, Bid, Body, Message, Verdict};
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises, Variant};
 use crate::parts::hosting::Terms;
-use crate::parts::{Driven, Faithful, Hosting, Quorum};
+use crate::parts::{Driven, GoesBy, Hosting, Quorum};
 
 /// The most requests a peer has under way at once.
 pub const CLAIMS_MAX: usize = 65_536;
@@ -280,7 +280,8 @@ impl Driven for Strawman {
     }
 }
 
-impl Faithful for Strawman {}
+/// None of which it can be told to break.
+impl<R> GoesBy<R> for Strawman {}
 
 impl OverViews for Strawman {
     fn is_promise(message: &Message) -> bool {

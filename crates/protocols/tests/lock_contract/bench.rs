@@ -7,6 +7,7 @@ use sigmalock_core::{
     Acquire, Birth, CallId, Context, Effect, Incarnation, Input, LocalTime, LockReply, LockRequest,
     Mode, Name, Patience, PeerId, Protocol, Span, Surroundings, Timers, WallTime,
 };
+use sigmalock_protocols::parts::{self, Ask};
 
 /// The peers that guard.
 pub(crate) const HOSTS: u64 = 3;
@@ -20,9 +21,7 @@ const ONE_WAY: Span = Span::from_millis(10);
 pub(crate) const SOON: Span = Span::from_secs(8);
 
 /// A protocol that guards locks.
-pub(crate) trait Lock:
-    Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
-{
+pub(crate) trait Lock: Protocol<Request: TryFrom<Ask>, Reply: Into<parts::Told>> {
     /// Whether it is as published, and knows neither ttls, nor operators, nor lives of peers, and one request of a peer for
     /// a lock at a time. What it does not know it refuses.
     const AS_PUBLISHED: bool = false;
@@ -103,6 +102,10 @@ impl<P: Lock> Bench<P> {
         }
     }
 
+    pub(crate) fn protocol(&self, peer: u64) -> &P {
+        &self.places[&peer].protocol
+    }
+
     /// It begins a new life, of which nobody else hears.
     pub(crate) fn restart(&mut self, peer: u64) {
         self.places.remove(&peer);
@@ -130,7 +133,7 @@ impl<P: Lock> Bench<P> {
                 Effect::SetTimer { timer, at } => place.timers.set(timer, at),
                 Effect::CancelTimer(timer) => place.timers.cancel(&timer),
                 Effect::Reply { id, reply } => {
-                    let Ok(reply) = reply.try_into() else { continue };
+                    let parts::Told::Lock(reply) = reply.into() else { continue };
                     self.told.entry((peer, id.0)).or_default().push((self.now, reply));
                 }
                 Effect::Persist { .. } | Effect::Note(_) => {}
@@ -172,7 +175,13 @@ impl<P: Lock> Bench<P> {
     }
 
     pub(crate) fn say_again(&mut self, peer: u64, call: u64, request: LockRequest) {
-        self.give(peer, Input::Request { id: CallId(call), request: request.into() });
+        let request = Ask::Lock(request).try_into().ok().expect("it guards locks");
+        self.put(peer, call, request);
+    }
+
+    /// Puts a request as the protocol has them.
+    pub(crate) fn put(&mut self, peer: u64, call: u64, request: P::Request) {
+        self.give(peer, Input::Request { id: CallId(call), request });
     }
 
     pub(crate) fn ask(&mut self, peer: u64, patience: Patience) -> u64 {

@@ -2,6 +2,7 @@
 //! A protocol that passes can stand in for another.
 
 mod bench;
+mod beside;
 mod facts;
 
 use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
@@ -9,7 +10,7 @@ use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning, OverViews};
 use sigmalock_protocols::catalogue::Variant;
 use sigmalock_protocols::parts::hosting::{ByView, Fixed};
-use sigmalock_protocols::parts::{Hosting, Quorum};
+use sigmalock_protocols::parts::{Ask, Beside, Hosting, Quorum, Told};
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
 use sigmalock_protocols::strawman::{self, Strawman};
 
@@ -55,9 +56,23 @@ impl Inside for Agent<Sigma> {
     }
 }
 
+impl Inside for Strawman {
+    fn inside(me: PeerId) -> Self {
+        let config = strawman::Config::new(quorum(), Variant::Shipped);
+        Self::new(me, config, Box::new(ByView::default()))
+    }
+}
+
+/// Users ask the first.
+impl<A: Inside, B: Inside> Inside for Beside<A, B> {
+    fn inside(me: PeerId) -> Self {
+        Self::new(A::inside(me), B::inside(me))
+    }
+}
+
 impl<P> Lock for Agreed<P>
 where
-    P: Inside + Protocol<Request = LockRequest, Reply = LockReply>,
+    P: Inside<Request: TryFrom<Ask, Error = Ask>, Reply: Into<Told>>,
 {
     const READY: Span = Span::from_secs(60);
 
@@ -134,4 +149,6 @@ lock_contract! {
     agent_over_sigma: Agent<Sigma>,
     agreed_agents: Agreed<Agent<Sigma>>,
     agent_over_the_strawman: Agent<Strawman>,
+    sigma_beside_the_strawman: Agreed<Beside<Agent<Sigma>, Strawman>>,
+    the_strawman_beside_sigma: Agreed<Beside<Strawman, Sigma>>,
 }

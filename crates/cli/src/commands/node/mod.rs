@@ -19,7 +19,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use sigmalock::place;
 use sigmalock_api::server::{Server, ServerConfig, Users};
 use sigmalock_core::Span;
-use sigmalock_node::{Config, Membership, Node as Peer, PeerName, Role, StartError};
+use sigmalock_node::{Config, Membership, Node as Peer, PeerName, ProtocolName, Role, StartError};
 use sigmalock_protocols::parts::Quorum;
 use tokio::time::sleep;
 
@@ -90,6 +90,10 @@ pub(crate) struct Node {
     #[arg(long, value_name = "KIND", default_value = "agreed", env = "SIGMALOCK_MEMBERSHIP")]
     #[arg(hide_env_values = true, value_parser = membership)]
     membership: Membership,
+    /// How locks are guarded, the same in the whole swarm; `sigmalock lab protocols` lists what there is
+    #[arg(long, value_name = "NAME", default_value = "sigma", env = "SIGMALOCK_PROTOCOL")]
+    #[arg(hide_env_values = true, value_parser = ProtocolName::from_str)]
+    protocol: ProtocolName,
     /// Agreed membership: vote a member out that nobody reached for so long [default: 30s]
     #[arg(long, value_name = "D", env = "SIGMALOCK_DEAD_AFTER")]
     #[arg(hide_env_values = true, value_parser = args::positive_span)]
@@ -117,7 +121,7 @@ pub(crate) struct Node {
     relay: bool,
     /// Be the peer that `run` starts where there is no swarm: nobody can join it, and it is gone when idle
     #[arg(long, conflicts_with_all = ["join", "expect", "found", "listen", "api", "ephemeral", "swarm_key"])]
-    #[arg(conflicts_with_all = ["advertise", "client_only", "mdns", "relay", "users", "membership"])]
+    #[arg(conflicts_with_all = ["advertise", "client_only", "mdns", "relay", "users", "membership", "protocol"])]
     private: bool,
     /// Run on when this process has ended, which it does when the peer serves
     #[arg(long, hide = true, requires = "private")]
@@ -146,14 +150,6 @@ const EXAMPLES: &str = "  \
 
 /// How long a private peer stays when nobody needs it.
 const PRIVATE_IDLE: Duration = Duration::from_secs(5 * 60);
-/// Up to so many peers, everybody talks to everybody.
-const MESH_MAX: usize = 64;
-/// Members always do, as far as there is room for sessions.
-const AGREED_MESH_MAX: usize = 1_024;
-/// How long a member may be silent.
-const DEAD_AFTER: Span = Span::from_secs(30);
-/// Hand-overs among the users of one peer before the swarm's queue goes first.
-const HAND_OVERS_MAX: u32 = 16;
 
 /// Where to serve TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,33 +286,37 @@ impl Node {
             [] => default.as_slice(),
             listen => listen,
         };
+        let listen = parsed("--listen", listen)?;
+        let advertise = parsed("--advertise", &self.advertise)?;
+        let join = parsed("--join", &self.join)?;
+        let beginning = self.beginning()?;
+        let data = if self.ephemeral { None } else { Some(self.data_dir()?) };
+        let defaults = Config::new(self.swarm_key()?, self.membership);
         Ok(Config {
             name: self.name.clone().or_else(name_of_this_machine),
-            listen: parsed("--listen", listen)?,
-            advertise: parsed("--advertise", &self.advertise)?,
-            join: parsed("--join", &self.join)?,
-            membership: self.membership,
-            beginning: self.beginning()?,
-            dead_after: self.dead_after.unwrap_or(DEAD_AFTER),
-            data: if self.ephemeral { None } else { Some(self.data_dir()?) },
-            swarm_key: self.swarm_key()?,
+            listen,
+            advertise,
+            join,
+            protocol: self.protocol,
+            beginning,
+            dead_after: self.dead_after.unwrap_or(defaults.dead_after),
+            data,
             role: if self.client_only { Role::ClientOnly } else { Role::Host },
             quorum,
             lease_max: self.lease_max,
-            hand_overs_max: HAND_OVERS_MAX,
             mdns: self.mdns,
             relay: self.relay,
-            mesh_max: match self.membership {
-                Membership::Open => MESH_MAX,
-                Membership::Agreed => AGREED_MESH_MAX,
-            },
-            weather: None,
+            ..defaults
         })
     }
 
     /// Settings of the other kind of membership are a mistake.
     fn check_kind(&self) -> Result<(), Failure> {
-        match self.membership {
+        let (protocol, membership) = (self.protocol, self.membership);
+        if !protocol.card().memberships.contains(&membership) {
+            return Err(Failure::usage(StartError::NotWith(protocol, membership).to_string()));
+        }
+        match membership {
             Membership::Agreed if self.replicas.is_some() => Err(Failure::usage(
                 "--replicas and --quorum are for --membership open: with agreed membership the members \
                  vote, and more than half of the votes hold a lock",

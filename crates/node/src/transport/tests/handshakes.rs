@@ -1,6 +1,7 @@
 //! Who is let in, and what the others are told.
 
 use super::*;
+use crate::config::ProtocolName;
 use crate::key::SwarmKey;
 
 /// Starts two peers of which neither lets the other in; both say so in these words.
@@ -48,6 +49,9 @@ async fn other_terms_are_refused_and_both_say_which() {
     let mut b = a.clone();
     b.lease_max = Span::from_secs(20);
     refuse_each_other(&a, &b, &["the longest leases differ", "15 s", "20 s"]).await;
+    let mut b = a.clone();
+    b.protocol = ProtocolName::Strawman;
+    refuse_each_other(&a, &b, &["the lock protocols differ", "sigma", "strawman"]).await;
     let mut b = a.clone();
     b.hand_overs_max = 1;
     refuse_each_other(&a, &b, &["hand-overs differ", "16"]).await;

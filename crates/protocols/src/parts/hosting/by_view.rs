@@ -42,6 +42,12 @@ impl Terms {
     /// Of a peer that is in no view.
     pub const NONE: Self =
         Self { promises: false, promises_from: LocalTime::MIN, counts_until: LocalTime::NEVER };
+
+    /// Whether it may promise anything by now.
+    #[must_use]
+    pub fn may_promise(&self, now: LocalTime) -> bool {
+        self.promises && self.promises_from <= now
+    }
 }
 
 impl Default for ByView {
@@ -73,7 +79,7 @@ impl Hosting for ByView {
         true
     }
     fn may_vote(&self, now: LocalTime) -> bool {
-        self.terms.promises && self.terms.promises_from <= now
+        self.terms.may_promise(now)
     }
     fn inherited_until(&self, _replica: &ReplicaId, _handed_over: Word<'_>) -> LocalTime {
         self.terms.promises_from
