@@ -10,6 +10,7 @@
 
 mod chaos;
 pub mod clock;
+mod crowd;
 pub mod duration;
 pub mod faults;
 pub mod history;

@@ -15,12 +15,14 @@
 use std::collections::VecDeque;
 
 use sigmalock_core::{CallId, PeerId, Protocol, Span};
+use sigmalock_protocols::parts::Driven;
 use sigmalock_protocols::parts::mutants::mutants;
 
+use crate::crowd::Crowd;
 use crate::history::TrueTime;
 use crate::peer::Disk;
 use crate::watch::Watch;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// So long may records that nothing waits for stay off the disk, as in live peers.
 const UNHURRIED: Span = Span::from_millis(50);
@@ -133,7 +135,7 @@ impl<P: Protocol> Output<P> {
     }
 }
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A protocol wants something written.
     #[inline]
     pub(crate) fn persist(&mut self, index: usize, key: P::DurableKey, value: Option<P::Durable>) {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
+use sigmalock_protocols::parts::Driven;
 
 use crate::clock::Clocks;
+use crate::crowd::Crowd;
 use crate::faults::{Fault, FaultPlan, Memory};
 use crate::history::{Ledger, Record, Traffic, TrueTime};
 use crate::journal::Journal;
@@ -15,9 +17,10 @@ use crate::output;
 use crate::overlay::Open;
 use crate::roster::Roster;
 use crate::script::{Action, Script};
+use crate::users::Users;
 use crate::watch::{Blind, Watch};
 use crate::workload::Workload;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// All there is to know of a run before it begins. The same configuration always gives the same run.
 #[derive(Debug, Clone)]
@@ -184,7 +187,20 @@ pub struct Outcome {
     pub history: Option<Vec<Record>>,
 }
 
-/// Runs a protocol. `make` gives a peer its protocol, anew for each life.
+/// A protocol whose users ask for locks, and are answered as those are.
+pub trait LockProtocol:
+    Driven + Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
+{
+}
+impl<P> LockProtocol for P
+where
+    P: Driven,
+    P::Request: From<LockRequest>,
+    P::Reply: TryInto<LockReply>,
+{
+}
+
+/// Runs a lock protocol. `make` gives a peer its protocol, anew for each life.
 pub fn run<P: LockProtocol>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
 ) -> Outcome {
@@ -195,18 +211,28 @@ pub fn run<P: LockProtocol>(
 pub fn run_watched<P: LockProtocol, W: Watch>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>], watch: &mut W,
 ) -> Outcome {
+    run_crowd(config, make, Users::new(config), oracles, watch)
+}
+
+/// Runs a protocol of any family.
+pub(crate) fn run_crowd<P: Driven, C: Crowd<P>, W: Watch>(
+    config: &RunConfig, make: impl Fn(PeerId) -> P, users: C, oracles: &mut [Box<dyn Oracle>],
+    watch: &mut W,
+) -> Outcome {
     let journal = Journal::new(oracles, config.keep_history);
-    let mut world = World::new(config, &make, journal, watch);
+    let mut world = World::new(config, &make, users, journal, watch);
     if config.hosts > 0 {
         world.ensure_peer(config.hosts - 1);
     }
-    world.people();
+    C::gather(&mut world);
     world.plan();
     let end = world.run(config.end());
     outcome(world, end)
 }
 
-fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime) -> Outcome {
+fn outcome<P: Driven, C: Crowd<P>, W: Watch>(
+    mut world: World<'_, P, C, W>, end: TrueTime,
+) -> Outcome {
     for event in world.queue.rest() {
         if let Event::Deliver(letter) = event {
             world.tally.row(letter.kind).in_flight += 1;

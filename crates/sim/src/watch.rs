@@ -1,8 +1,8 @@
 //! Watching a run from outside: for transcripts and stories, not for oracles.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
-use sigmalock_core::{CallId, LockReply, LockRequest, PeerId};
+use sigmalock_core::{CallId, PeerId};
 
 use crate::history::{Record, TrueTime};
 
@@ -21,9 +21,9 @@ pub trait Watch {
     /// A message is handed to a protocol.
     fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display) {}
     /// A user asks for something.
-    fn on_request(&mut self, at: TrueTime, peer: PeerId, call: CallId, request: &LockRequest) {}
+    fn on_request(&mut self, at: TrueTime, peer: PeerId, call: CallId, request: &dyn Debug) {}
     /// A protocol answers a user.
-    fn on_reply(&mut self, at: TrueTime, peer: PeerId, call: CallId, reply: &LockReply) {}
+    fn on_reply(&mut self, at: TrueTime, peer: PeerId, call: CallId, reply: &dyn Debug) {}
     /// A protocol notes something.
     fn on_note(&mut self, at: TrueTime, peer: PeerId, note: &dyn Display) {}
     /// Something goes wrong, or right again.

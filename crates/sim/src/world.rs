@@ -11,13 +11,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 
-use sigmalock_core::{
-    Birth, CallId, Context, Effect, Input, LocalTime, LockReply, LockRequest, Message, PeerId,
-    Protocol, Span,
-};
-
+use sigmalock_core::{Birth, CallId, Context, Effect, Input, LocalTime, Message, PeerId, Span};
 use sigmalock_protocols::parts::Driven;
 
+use crate::crowd::Crowd;
 use crate::history::{Ledger, TrueTime, What};
 use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
@@ -30,21 +27,7 @@ use crate::queue::{Queue, Slab};
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::run::RunConfig;
-use crate::users::{UserEvent, Users};
 use crate::watch::Watch;
-
-/// A protocol that the simulator can run: any that can be asked and answers as locks are.
-pub trait LockProtocol:
-    Driven + Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
-{
-}
-impl<P> LockProtocol for P
-where
-    P: Driven,
-    P::Request: From<LockRequest>,
-    P::Reply: TryInto<LockReply>,
-{
-}
 
 /// A message under way. What it says stays in one slot from sending to delivery, so that events are
 /// small whatever messages weigh.
@@ -58,20 +41,18 @@ pub(crate) struct Letter {
 
 /// What can happen next.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Event {
+pub(crate) enum Event<D> {
     /// A message arrives.
     Deliver(Letter),
     /// A peer's earliest timer is due, unless superseded.
     Alarm { peer: u32, number: u32 },
     /// A user does something.
-    User(UserEvent),
-    /// An open arrival.
-    Arrival,
+    User(D),
     /// A fault of the plan.
     Planned(u32),
     /// A step of the script.
     Scripted(u32),
-    /// A peer that a user's errand crashed comes back.
+    /// A peer that one of its users crashed comes back.
     Return { peer: u32 },
     /// A host's memory ends.
     LifeEnds { peer: u32 },
@@ -97,17 +78,17 @@ const EVENTS_UNDER_WAY_MAX: usize = 1 << 21;
 /// So many events at one instant mean that a protocol keeps itself busy without time passing.
 const EVENTS_PER_INSTANT_MAX: u32 = 200_000;
 
-pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
+pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
     pub(crate) config: &'a RunConfig,
     pub(crate) make: &'a dyn Fn(PeerId) -> P,
     pub(crate) now: TrueTime,
-    pub(crate) queue: Queue<Event>,
+    pub(crate) queue: Queue<Event<C::Deed>>,
     messages: Slab<P::Message>,
-    pub(crate) peers: Vec<Peer<P>>,
+    pub(crate) peers: Vec<Peer<P, C::Deed>>,
     pub(crate) roster: Roster,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) wires: Wires,
-    pub(crate) users: Users,
+    pub(crate) users: C,
     pub(crate) journal: Journal<'a>,
     pub(crate) watch: &'a mut W,
     pub(crate) tally: Tally,
@@ -124,9 +105,9 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     effects: Vec<Effect<P>>,
 }
 
-impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
+impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     pub(crate) fn new(
-        config: &'a RunConfig, make: &'a dyn Fn(PeerId) -> P, journal: Journal<'a>,
+        config: &'a RunConfig, make: &'a dyn Fn(PeerId) -> P, users: C, journal: Journal<'a>,
         watch: &'a mut W,
     ) -> Self {
         let script = config.script.clone().unwrap_or_default();
@@ -140,7 +121,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             roster: config.roster(),
             overlay: config.open.map(|open| Overlay::new(open, config.seed)),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
-            users: Users::new(config),
+            users,
             journal,
             watch,
             tally: Tally::default(),
@@ -170,7 +151,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
                 return at;
             }
             self.step(event);
-            if self.healed && self.config.script.is_none() && self.users.are_content() {
+            if self.healed && self.config.script.is_none() && self.users.is_content() {
                 return at;
             }
             if self.events > self.config.events_max {
@@ -190,7 +171,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         end
     }
 
-    fn object_to_standstill(&mut self, event: Event) {
+    fn object_to_standstill(&mut self, event: Event<C::Deed>) {
         let busy = match event {
             Event::Alarm { peer, .. } => {
                 let id = self.roster.id(peer as usize);
@@ -207,12 +188,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     }
 
     #[inline]
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: Event<C::Deed>) {
         match event {
             Event::Deliver(letter) => self.deliver(letter),
             Event::Alarm { peer, number } => self.fire(peer as usize, number),
-            Event::User(event) => self.on_user(event),
-            Event::Arrival => self.on_arrival(),
+            Event::User(deed) => C::act(self, deed),
             Event::Planned(index) => self.on_planned(index as usize),
             Event::Scripted(index) => self.on_scripted(index as usize),
             Event::Return { peer } => self.on_return(peer as usize),
@@ -275,11 +255,15 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         self.flush(index);
     }
 
-    /// What an operator is told, nobody here listens to.
+    /// A user asks for something.
+    pub(crate) fn request(&mut self, index: usize, id: CallId, request: P::Request) {
+        self.watch.on_request(self.now, self.roster.id(index), id, &request);
+        self.input(index, Input::Request { id, request });
+    }
+
     pub(crate) fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
-        let Ok(reply) = reply.try_into() else { return };
         self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
-        self.on_reply(index, call, reply);
+        C::on_reply(self, index, call, reply);
     }
 
     #[inline]
@@ -409,6 +393,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         self.record(What::Started(id));
         self.input(index, Input::Start { incarnation, birth });
         self.schedule_looks(index, Span::ZERO);
+        C::on_start(self, index);
     }
 
     pub(crate) fn record(&mut self, what: What) {
