@@ -113,17 +113,17 @@ pub struct Plan<R = Sound> {
     pub rules: R,
 }
 
-/// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken.
+/// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken. It can be looked into.
 pub trait Listed<R = Sound>:
-    Driven + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static
+    Driven + Inspect + Protocol<Request = LockRequest, Reply = LockReply> + Clone + fmt::Debug + 'static
 {
     /// A peer's share of it, before it starts.
     fn plan(me: PeerId, plan: &Plan<R>) -> Self;
 }
 
-/// A listed protocol that survives: it can be run over views, looked into and driven live.
-pub trait Shipped<R = Sound>: Listed<R> + OverViews + Inspect + Wired + Send + Sync {}
-impl<R, P: Listed<R> + OverViews + Inspect + Wired + Send + Sync> Shipped<R> for P {}
+/// A listed protocol that survives: it can be run over views and driven live.
+pub trait Shipped<R = Sound>: Listed<R> + OverViews + Wired + Send + Sync {}
+impl<R, P: Listed<R> + OverViews + Wired + Send + Sync> Shipped<R> for P {}
 
 /// A protocol whose messages and records have a form outside the process.
 #[cfg(feature = "serde")]

@@ -1,6 +1,7 @@
 //! Faults at work, and their end.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
@@ -19,7 +20,7 @@ use crate::world::{Event, World};
 impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// Puts the plan and the script into the queue.
     pub(crate) fn plan(&mut self) {
-        let config = self.config;
+        let config = Rc::clone(&self.config);
         for (index, (at, _)) in config.faults.faults.iter().enumerate() {
             self.queue.push(*at, Event::Planned(index as u32));
         }
@@ -50,7 +51,8 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     pub(crate) fn on_planned(&mut self, index: usize) {
-        let fault = &self.config.faults.faults[index].1;
+        let config = Rc::clone(&self.config);
+        let fault = &config.faults.faults[index].1;
         // An operator's word is said in a healed world, too.
         if !self.healed || matches!(fault, Fault::Forget { .. }) {
             self.apply(fault);
@@ -58,7 +60,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     pub(crate) fn on_scripted(&mut self, index: usize) {
-        let config = self.config;
+        let config = Rc::clone(&self.config);
         let Some(step) = config.script.as_ref().and_then(|script| script.steps.get(index)) else {
             return;
         };
@@ -272,7 +274,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// The faults are over: the world becomes kind, and says so.
     pub(crate) fn heal(&mut self) {
         self.wires.heal();
-        self.watch.on_fault(self.now, &"the world is healed");
+        self.watch.on_heal(self.now);
         self.record(What::Healed);
         self.healed = true;
         self.on_mended(None);

@@ -4,6 +4,8 @@
 //! brings a crowd: a type that is all its users at once, and acts on the world it lives in. What it puts into the
 //! history, the oracles of the family see.
 
+use std::fmt;
+
 use sigmalock_core::{CallId, Protocol};
 use sigmalock_protocols::parts::Driven;
 
@@ -13,9 +15,9 @@ use crate::world::World;
 
 /// All users of a run. What they do, they do through the world, at once: what comes of it happens before the rest of
 /// what the protocol wanted.
-pub(crate) trait Crowd<P: Driven>: Sized {
+pub(crate) trait Crowd<P: Driven>: Clone {
     /// What the queue keeps for them until its time comes.
-    type Deed: Copy;
+    type Deed: Copy + fmt::Debug;
 
     /// Whether nobody wants anything any more: a healed world ends there.
     fn is_content(&self) -> bool;

@@ -42,6 +42,7 @@ mutants! {
 pub(crate) type Change<P> = (<P as Protocol>::DurableKey, Option<<P as Protocol>::Durable>);
 
 /// What others get to see.
+#[derive(Clone)]
 pub(crate) enum Said<P: Protocol> {
     Message(PeerId, P::Message),
     Reply(CallId, P::Reply),
@@ -55,6 +56,7 @@ pub(crate) struct Failure {
 }
 
 /// A disk that takes time, or is about to fail, and what waits for it.
+#[derive(Clone)]
 pub(crate) struct Output<P: Protocol> {
     /// What a write takes.
     slowness: Span,
@@ -66,6 +68,7 @@ pub(crate) struct Output<P: Protocol> {
     committing: Option<Write<P>>,
 }
 
+#[derive(Clone)]
 struct Write<P: Protocol> {
     done_at: TrueTime,
     failure: Option<Failure>,

@@ -48,7 +48,7 @@ impl Open {
 }
 
 /// Who sees whom.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Overlay {
     pub(crate) open: Open,
     /// For each peer, whom it sees: which life of it.

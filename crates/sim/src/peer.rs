@@ -12,6 +12,7 @@ use crate::output::{Change, Output};
 use crate::rng::Rng;
 use crate::world::Letter;
 
+#[derive(Clone)]
 pub(crate) struct Peer<P: Protocol, D> {
     /// `None` while the peer is down.
     pub(crate) protocol: Option<P>,

@@ -1,6 +1,7 @@
 //! One run, from a configuration to its outcome.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
 use sigmalock_protocols::parts::Driven;
@@ -9,7 +10,7 @@ use crate::clock::Clocks;
 use crate::crowd::Crowd;
 use crate::faults::{Fault, FaultPlan, Memory};
 use crate::history::{Ledger, Record, Traffic, TrueTime};
-use crate::journal::Journal;
+use crate::journal::{Journal, Oracles};
 use crate::measure::Histogram;
 use crate::network::Network;
 use crate::oracles::{Oracle, Setting, Violation};
@@ -204,35 +205,29 @@ where
 pub fn run<P: LockProtocol>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
 ) -> Outcome {
-    run_watched(config, make, oracles, &mut Blind)
+    run_crowd(Rc::new(config.clone()), make, Users::new(config), oracles, Blind)
 }
 
 /// Like [`run`], with somebody watching.
 pub fn run_watched<P: LockProtocol, W: Watch>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>], watch: &mut W,
 ) -> Outcome {
-    run_crowd(config, make, Users::new(config), oracles, watch)
+    run_crowd(Rc::new(config.clone()), make, Users::new(config), oracles, watch)
 }
 
 /// Runs a protocol of any family.
 pub(crate) fn run_crowd<P: Driven, C: Crowd<P>, W: Watch>(
-    config: &RunConfig, make: impl Fn(PeerId) -> P, users: C, oracles: &mut [Box<dyn Oracle>],
-    watch: &mut W,
+    config: Rc<RunConfig>, make: impl Fn(PeerId) -> P, users: C, oracles: &mut [Box<dyn Oracle>],
+    watch: W,
 ) -> Outcome {
-    let journal = Journal::new(oracles, config.keep_history);
-    let mut world = World::new(config, &make, users, journal, watch);
-    if config.hosts > 0 {
-        world.ensure_peer(config.hosts - 1);
-    }
-    C::gather(&mut world);
-    world.plan();
-    let end = world.run(config.end());
-    outcome(world, end)
+    let journal = Journal::new(Oracles::Lent(oracles), config.keep_history);
+    outcome(World::new(config, make, users, journal, watch))
 }
 
-fn outcome<P: Driven, C: Crowd<P>, W: Watch>(
-    mut world: World<'_, P, C, W>, end: TrueTime,
-) -> Outcome {
+/// Runs a world to its end.
+pub(crate) fn outcome<P: Driven, C: Crowd<P>, W: Watch>(mut world: World<'_, P, C, W>) -> Outcome {
+    world.run(world.config.end());
+    let end = world.over().unwrap_or_else(|| world.config.end());
     for event in world.queue.rest() {
         if let Event::Deliver(letter) = event {
             world.tally.row(letter.kind).in_flight += 1;

@@ -21,7 +21,7 @@ use crate::workload::{Errand, Workload};
 use crate::world::{Event, World};
 
 /// Somebody who asks for locks through a peer, one at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct User {
     peer: u32,
     /// Counts beginnings and ends of sessions: what was scheduled for an earlier one is void.
@@ -43,7 +43,7 @@ struct Pass {
     token: Token,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Session {
     request: RequestId,
     name: usize,
@@ -84,7 +84,7 @@ enum Deed {
 }
 
 /// All users of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Users {
     list: Vec<User>,
     /// Users of an open workload that have nothing to do.

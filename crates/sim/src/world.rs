@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::rc::Rc;
 
 use sigmalock_core::{Birth, CallId, Context, Effect, Input, LocalTime, Message, PeerId, Span};
 use sigmalock_protocols::parts::Driven;
@@ -35,7 +36,7 @@ use crate::watch::Watch;
 pub(crate) struct Letter {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    slot: u32,
+    pub(crate) slot: u32,
     pub(crate) kind: u8,
 }
 
@@ -78,19 +79,21 @@ const EVENTS_UNDER_WAY_MAX: usize = 1 << 21;
 /// So many events at one instant mean that a protocol keeps itself busy without time passing.
 const EVENTS_PER_INSTANT_MAX: u32 = 200_000;
 
+/// A run under way. A clone of it has the same future, unless somebody intervenes.
+#[derive(Clone)]
 pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
-    pub(crate) config: &'a RunConfig,
-    pub(crate) make: &'a dyn Fn(PeerId) -> P,
+    pub(crate) config: Rc<RunConfig>,
+    make: Rc<dyn Fn(PeerId) -> P + 'a>,
     pub(crate) now: TrueTime,
     pub(crate) queue: Queue<Event<C::Deed>>,
-    messages: Slab<P::Message>,
+    pub(crate) messages: Slab<P::Message>,
     pub(crate) peers: Vec<Peer<P, C::Deed>>,
     pub(crate) roster: Roster,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) wires: Wires,
     pub(crate) users: C,
     pub(crate) journal: Journal<'a>,
-    pub(crate) watch: &'a mut W,
+    pub(crate) watch: W,
     pub(crate) tally: Tally,
     pub(crate) notes: Notes<P::Note>,
     pub(crate) faults: BTreeMap<&'static str, u64>,
@@ -102,18 +105,21 @@ pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
     pub(crate) entries_measured: u64,
     pub(crate) ledger_before: Ledger,
     pub(crate) waits: Histogram,
+    /// So many events have come at this very instant.
+    at_this_instant: u32,
+    /// When the run was over, if it did not go on to its end.
+    over: Option<TrueTime>,
     effects: Vec<Effect<P>>,
 }
 
 impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     pub(crate) fn new(
-        config: &'a RunConfig, make: &'a dyn Fn(PeerId) -> P, users: C, journal: Journal<'a>,
-        watch: &'a mut W,
+        config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'a, users: C, journal: Journal<'a>,
+        watch: W,
     ) -> Self {
         let script = config.script.clone().unwrap_or_default();
-        Self {
-            config,
-            make,
+        let mut world = Self {
+            make: Rc::new(make),
             now: TrueTime(0),
             queue: Queue::new(),
             messages: Slab::new(),
@@ -135,40 +141,66 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             entries_measured: 0,
             ledger_before: Ledger::default(),
             waits: Histogram::default(),
+            at_this_instant: 0,
+            over: None,
             effects: Vec::new(),
+            config,
+        };
+        if let Some(last) = world.config.hosts.checked_sub(1) {
+            world.ensure_peer(last);
         }
+        C::gather(&mut world);
+        world.plan();
+        world
     }
 
-    /// Runs until `end`, or until all are content after the heal. Returns when that was.
-    pub(crate) fn run(&mut self, end: TrueTime) -> TrueTime {
-        let mut at_this_instant = 0;
-        while let Some((at, event)) = self.queue.pop(end) {
-            at_this_instant = if at == self.now { at_this_instant + 1 } else { 0 };
-            self.now = at;
-            self.events += 1;
-            if at_this_instant > EVENTS_PER_INSTANT_MAX {
-                self.object_to_standstill(event);
-                return at;
-            }
-            self.step(event);
-            if self.healed && self.config.script.is_none() && self.users.is_content() {
-                return at;
-            }
-            if self.events > self.config.events_max {
-                let sentence = format!("{} events and no end", self.events);
-                self.journal.object("engine", at, sentence);
-                return at;
-            }
-            if self.queue.len() > EVENTS_UNDER_WAY_MAX {
-                let sentence = format!("{} events under way: messages breed", self.queue.len());
-                self.journal.object("engine", at, sentence);
-                return at;
-            }
-            if self.config.stop_at_violation && self.journal.violated() {
-                return at;
-            }
+    /// Goes on until `end`, or until all are content after the heal.
+    pub(crate) fn run(&mut self, end: TrueTime) {
+        while self.advance(end) {}
+    }
+
+    /// When the run was over, if it is: before its end.
+    pub(crate) fn over(&self) -> Option<TrueTime> {
+        self.over
+    }
+
+    /// The next event, unless it is later than `until` or the run is over. Says whether there was one.
+    #[inline]
+    pub(crate) fn advance(&mut self, until: TrueTime) -> bool {
+        if self.over.is_some() {
+            return false;
         }
-        end
+        let Some((at, event)) = self.queue.pop(until) else { return false };
+        self.at_this_instant = if at == self.now { self.at_this_instant + 1 } else { 0 };
+        self.now = at;
+        self.events += 1;
+        if self.at_this_instant > EVENTS_PER_INSTANT_MAX {
+            self.object_to_standstill(event);
+            self.over = Some(at);
+            return true;
+        }
+        self.step(event);
+        if self.is_over() {
+            self.over = Some(at);
+        }
+        true
+    }
+
+    /// Whether all are content after the heal, or the run is out of control, or violated something.
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        if self.healed && self.config.script.is_none() && self.users.is_content() {
+            return true;
+        }
+        let sentence = if self.events > self.config.events_max {
+            format!("{} events and no end", self.events)
+        } else if self.queue.len() > EVENTS_UNDER_WAY_MAX {
+            format!("{} events under way: messages breed", self.queue.len())
+        } else {
+            return self.config.stop_at_violation && self.journal.violated();
+        };
+        self.journal.object("engine", self.now, sentence);
+        true
     }
 
     fn object_to_standstill(&mut self, event: Event<C::Deed>) {
@@ -315,8 +347,11 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     }
 
     pub(crate) fn lose_letter(&mut self, letter: Letter) {
-        self.messages.take(letter.slot);
         self.tally.row(letter.kind).lost += 1;
+        if let Some(message) = self.messages.take(letter.slot) {
+            let (from, to) = (letter.from as usize, letter.to as usize);
+            self.watch.on_lose(self.now, self.roster.id(from), self.roster.id(to), &message);
+        }
     }
 
     #[inline]
@@ -360,6 +395,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let mut left = self.peers[index].timers.len();
         while left > 0 {
             let Some(timer) = self.peers[index].timers.pop_due(local) else { break };
+            self.watch.on_fire(self.now, self.roster.id(index), &timer);
             self.input(index, Input::Fire(timer));
             left -= 1;
         }

@@ -91,13 +91,31 @@ pub struct Violation {
 }
 
 /// Watches a history go by and objects. Keeps no more than it needs, so that runs can be long.
-pub trait Oracle {
+pub trait Oracle: Fork {
     /// Its name, as violations and the documentation spell it.
     fn name(&self) -> &'static str;
     /// The next record, in true-time order.
     fn see(&mut self, record: &Record, violations: &mut Vec<Violation>);
     /// The run is over.
     fn finish(&mut self, end: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>);
+}
+
+/// An oracle that can judge on in two runs that part. All that can be cloned can.
+pub trait Fork {
+    /// Another one, which has seen the same.
+    fn fork(&self) -> Box<dyn Oracle>;
+}
+
+impl<O: Oracle + Clone + 'static> Fork for O {
+    fn fork(&self) -> Box<dyn Oracle> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Oracle> {
+    fn clone(&self) -> Self {
+        (**self).fork()
+    }
 }
 
 /// The names of all oracles.
