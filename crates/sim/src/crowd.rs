@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use sigmalock_core::{CallId, Protocol};
+use sigmalock_core::{CallId, Input, PeerId, Protocol};
 use sigmalock_protocols::parts::Driven;
 
 use crate::script::Action;
@@ -45,4 +45,19 @@ pub(crate) trait Crowd<P: Driven>: Clone {
 
     /// The faults are over.
     fn on_healed<W: Watch>(world: &mut World<'_, P, Self, W>);
+
+    /// A peer that is up is about to be given an input. For families whose oracles look at peers, not at users.
+    #[inline]
+    fn on_input<W: Watch>(_: &mut World<'_, P, Self, W>, _index: usize, _: &Input<P>) {}
+
+    /// It has been given it, and has not stopped over it.
+    #[inline]
+    fn on_turn<W: Watch>(_: &mut World<'_, P, Self, W>, _index: usize) {}
+
+    /// A message leaves a peer.
+    #[inline]
+    fn on_said<W: Watch>(
+        _: &mut World<'_, P, Self, W>, _index: usize, _to: PeerId, _: &<P as Protocol>::Message,
+    ) {
+    }
 }

@@ -18,6 +18,7 @@ mod journal;
 pub mod lab;
 pub mod latency;
 pub mod measure;
+mod members;
 pub mod mutant;
 pub mod network;
 mod notes;

@@ -138,6 +138,7 @@ impl RunConfig {
             answers: &[],
             entries_per_grant: None,
             several: work.together > 1,
+            lease_max: self.open.map_or(Span::ZERO, |open| open.lease_max),
             patience_after_heal: self.patience_after_heal,
         }
     }

@@ -6,13 +6,15 @@ use sigmalock_core::{Inspect, PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
 use sigmalock_protocols::catalogue::{
-    Listed, Membership, Plan, ProtocolName, Shipped, ShippedVisitor, Variant, Visitor,
+    Family, Listed, ListedMembers, Membership, Plan, ProtocolName, Shipped, ShippedVisitor,
+    Variant, Visitor,
 };
 use sigmalock_protocols::parts::hosting::{self, ByView};
 use sigmalock_protocols::parts::{Broken, Driven, Hosting, Quorum, Rules, Sound};
 
 use crate::crowd::Crowd;
 use crate::journal::{Journal, Oracles};
+use crate::members::Members;
 use crate::mutant::{self, Mutant};
 use crate::network::Network;
 use crate::oracles::{self, Oracle, Setting};
@@ -149,7 +151,12 @@ impl Subject {
         let card = self.protocol.card();
         let queues = self.variant == Variant::Shipped && card.promises.queue;
         let (entries_per_grant, answers) = (self.entries_per_grant, card.answers);
-        oracles::all(Setting { entries_per_grant, answers, ..config.setting(queues) })
+        let lease_max = self.tuning.lease_max;
+        let setting = Setting { entries_per_grant, answers, lease_max, ..config.setting(queues) };
+        match card.family {
+            Family::Members => oracles::of_members(setting),
+            Family::Lock | Family::Layer => oracles::all(setting),
+        }
     }
 
     /// Runs it.
@@ -183,9 +190,11 @@ impl Subject {
 
     fn sound<U: Use>(&self, config: &RunConfig, then: U) -> U::Out {
         let made = self.made(config, then, Sound);
-        match self.tuning.membership {
-            Membership::Agreed => self.protocol.visit_shipped(made),
-            Membership::Fixed | Membership::Open => self.protocol.visit(self.variant, made),
+        if self.protocol.is_lock() && self.tuning.membership == Membership::Agreed {
+            let done = self.protocol.visit_shipped(made);
+            done.unwrap_or_else(|| unreachable!("a lock protocol is seen"))
+        } else {
+            self.protocol.visit(self.variant, made)
         }
     }
 
@@ -202,14 +211,15 @@ impl Subject {
 
     /// What one peer's share is made from.
     pub(crate) fn plan<R>(&self, config: &RunConfig, me: PeerId, rules: R) -> Plan<R> {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, back_off, .. } =
-            self.tuning;
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, .. } = self.tuning;
+        let Tuning { back_off, dead_after, .. } = self.tuning;
         Plan {
             variant: self.variant,
             quorum: self.quorum,
             hosting: self.hosting(config, me),
             lease_max,
             claim_window,
+            dead_after,
             round_trip_worst,
             flight_max,
             back_off,
@@ -237,13 +247,17 @@ impl Subject {
     }
 
     /// The first host founds the swarm, or several do together; the others join it; who is no host uses it.
-    fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
-        let beginning = match me.0 {
+    fn beginning(&self, me: PeerId, hosts: u64) -> Beginning {
+        match me.0 {
             early if early < self.tuning.expecting => Beginning::Expect(self.tuning.founders),
             0 => Beginning::Found,
             other if other < hosts => Beginning::Join,
             _ => Beginning::Watch,
-        };
+        }
+    }
+
+    fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
+        let beginning = self.beginning(me, hosts);
         let mut config = agreed::Config::with_rules(self.tuning.lease_max, beginning, rules);
         config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
@@ -313,7 +327,7 @@ struct Made<U, R> {
 impl<U: Use, R: Rules> Visitor<R> for Made<U, R> {
     type Out = U::Out;
 
-    fn visit<P: Listed<R>>(self) -> U::Out {
+    fn lock<P: Listed<R>>(self) -> U::Out {
         let Self { subject, config, then, rules } = self;
         let (world, users) = (Rc::clone(&config), Users::new(&config));
         let make = move |me| P::plan(me, &subject.plan(&world, me, rules));
@@ -321,6 +335,14 @@ impl<U: Use, R: Rules> Visitor<R> for Made<U, R> {
             Some(agent) => then.with(config, move |me| Agent::new(make(me), agent.clone()), users),
             None => then.with(config, make, users),
         }
+    }
+
+    fn members<P: ListedMembers<R>>(self) -> U::Out {
+        let Self { subject, config, then, rules } = self;
+        let hosts = config.hosts as u64;
+        let beginnings = (0..hosts).map(|me| subject.beginning(PeerId(me), hosts)).collect();
+        let (world, users) = (Rc::clone(&config), Members::new(config.seed, beginnings));
+        then.with(config, move |me| P::plan(me, &subject.plan(&world, me, rules)), users)
     }
 }
 
@@ -330,7 +352,7 @@ impl<U: Use, R: Rules> ShippedVisitor<R> for Made<U, R> {
 
     fn visit<P: Shipped<R>>(self) -> U::Out {
         if self.subject.tuning.membership != Membership::Agreed {
-            return Visitor::visit::<P>(self);
+            return Visitor::lock::<P>(self);
         }
         let Self { subject, config, then, rules } = self;
         let (world, users) = (Rc::clone(&config), Users::new(&config));

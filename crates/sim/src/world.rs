@@ -242,6 +242,9 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     /// Gives a protocol an input and carries out its effects.
     #[inline]
     pub(crate) fn input(&mut self, index: usize, input: Input<P>) {
+        if self.peers[index].is_up() {
+            C::on_input(self, index, &input);
+        }
         let peer = &mut self.peers[index];
         let written = peer.written();
         let Some(protocol) = &mut peer.protocol else { return };
@@ -285,6 +288,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             self.arm(index);
         }
         self.flush(index);
+        C::on_turn(self, index);
     }
 
     /// A user asks for something.
@@ -300,6 +304,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
 
     #[inline]
     pub(crate) fn send(&mut self, from: usize, to: PeerId, message: P::Message) {
+        C::on_said(self, from, to, &message);
         let kind_name = message.kind();
         let kind = self.tally.place(kind_name);
         let row = self.tally.row(kind);

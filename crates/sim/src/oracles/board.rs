@@ -144,7 +144,8 @@ impl Board {
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
-            | What::Healed => {}
+            | What::Healed
+            | What::Views(_) => {}
         }
     }
 
@@ -193,6 +194,7 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Started(_)
         | What::FellAsleep(_)
         | What::Woke(_)
-        | What::Healed => None,
+        | What::Healed
+        | What::Views(_) => None,
     }
 }

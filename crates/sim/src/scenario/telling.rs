@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use sigmalock_core::{Mode, PeerId, RequestId, Span};
+use sigmalock_protocols::views::{Standing, count};
 
 use super::Cast;
 use crate::faults::Fault;
-use crate::history::{Ending, Record, TrueTime, What};
+use crate::history::{Ending, OfViews, Record, TrueTime, What};
 use crate::watch::{Spoken, Watch};
 
 /// Tells a run.
@@ -117,6 +118,26 @@ impl Words {
             | What::Woke(_)
             | What::Answered { .. }
             | What::Healed => return None,
+            What::Views(deed) => return of_views(deed),
         })
     }
+}
+
+/// The same among peers that agree on who is in.
+fn of_views(deed: &OfViews) -> Option<String> {
+    Some(match deed {
+        OfViews::Learned { peer, roster, .. } => format!("{peer} is at {roster}"),
+        OfViews::Stands { peer, standing: Standing::Member } => format!("{peer} is a member"),
+        OfViews::Stands { peer, standing: Standing::Lost } => format!("{peer} has lost its memory"),
+        OfViews::Stands { peer, standing: Standing::Outside } => format!("{peer} is outside"),
+        OfViews::Leaves(peer) => format!("{peer} is told to leave"),
+        OfViews::Settled(view) => format!("the newcomer of view {} knows enough", count(*view)),
+        OfViews::Accepted { peer, view, .. } => {
+            format!("{peer} accepts a successor of view {}", count(*view))
+        }
+        OfViews::Began { .. }
+        | OfViews::Recalls { .. }
+        | OfViews::Vouched(_)
+        | OfViews::Promised { .. } => return None,
+    })
 }

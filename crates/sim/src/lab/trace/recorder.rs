@@ -212,6 +212,8 @@ impl Watch for Recorder<'_> {
             What::Wrote { request, .. } => {
                 (Kind::Fenced, request.client, format!("{words} by the fence, no harm"))
             }
+            What::Views(_) if words.is_empty() => return,
+            What::Views(_) => return self.push(Step::new(record.at, Kind::Note, None, words)),
             other => return self.note_peer(record.at, other),
         };
         let right = match &record.what {
