@@ -18,14 +18,21 @@ struct Seeds {
     modes: u32,
     open: u32,
     agreed: u32,
+    views: u32,
 }
 
 /// In the ordinary run.
 const SEEDS: Seeds =
-    Seeds { fixed: 5_000, agents: 1_000, modes: 1_000, open: 1_000, agreed: 3_000 };
+    Seeds { fixed: 5_000, agents: 1_000, modes: 1_000, open: 1_000, agreed: 3_000, views: 10_000 };
 /// In the long one.
-const SEEDS_LONG: Seeds =
-    Seeds { fixed: 20_000, agents: 10_000, modes: 10_000, open: 10_000, agreed: 50_000 };
+const SEEDS_LONG: Seeds = Seeds {
+    fixed: 20_000,
+    agents: 10_000,
+    modes: 10_000,
+    open: 10_000,
+    agreed: 50_000,
+    views: 200_000,
+};
 
 /// Where this is set, live tests run that take minutes (cuts of over a minute, memory that is given back), and the soak
 /// takes so long.
@@ -75,7 +82,7 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     }
     steps.extend(tests(extent));
     let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
-    let Seeds { fixed, agents, modes, open, agreed } = seeds;
+    let Seeds { fixed, agents, modes, open, agreed, views } = seeds;
     if extent != Extent::Quick {
         steps.push(Step::new("release build", "cargo build --release --quiet"));
         for (n, m) in QUORUMS {
@@ -108,6 +115,12 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
                 ),
             ));
         }
+        steps.push(Step::new(
+            "torture, views",
+            format!(
+                "cargo run --release --quiet -- lab torture --protocol views --seeds 0..{views}"
+            ),
+        ));
         for (n, m) in QUORUMS {
             steps.push(Step::new(
                 format!("torture {n}/{m}, open"),

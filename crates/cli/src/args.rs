@@ -81,10 +81,19 @@ pub(crate) enum Protocols {
 impl Protocols {
     /// Those that a list of items means, each once, in the order in which they are named.
     pub(crate) fn list(items: &[Self]) -> Vec<ProtocolName> {
+        Self::list_of(items, ProtocolName::ALL)
+    }
+
+    /// The same where only those that guard locks are of use: they are all.
+    pub(crate) fn locks(items: &[Self]) -> Vec<ProtocolName> {
+        Self::list_of(items, &ProtocolName::locks().collect::<Vec<_>>())
+    }
+
+    fn list_of(items: &[Self], all: &[ProtocolName]) -> Vec<ProtocolName> {
         let mut list = Vec::new();
         for item in items {
             let named = match item {
-                Self::All => ProtocolName::ALL,
+                Self::All => all,
                 Self::One(protocol) => std::slice::from_ref(protocol),
             };
             for protocol in named {
@@ -254,7 +263,12 @@ mod tests {
             items.map(|items| Protocols::list(&items))
         };
         assert_eq!(list("all"), Ok(ProtocolName::ALL.to_vec()));
-        assert_eq!(list("strawman,all"), Ok(vec![ProtocolName::Strawman, ProtocolName::Sigma]));
+        let all = [ProtocolName::Strawman, ProtocolName::Sigma, ProtocolName::Views];
+        assert_eq!(list("strawman,all"), Ok(all.to_vec()));
+        assert_eq!(
+            Protocols::locks(&[Protocols::All]),
+            [ProtocolName::Sigma, ProtocolName::Strawman]
+        );
         assert_eq!(list("sigma,sigma"), Ok(vec![ProtocolName::Sigma]));
         assert!(list("sigma,").is_err() && list("ALL").is_err());
     }

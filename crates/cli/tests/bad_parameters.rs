@@ -26,11 +26,11 @@ const BAD: &[(&str, &str)] = &[
     // Names.
     (
         "lab torture --protocol paxos",
-        "--protocol paxos: there is no such protocol; there are: sigma, strawman, and all",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman, views, and all",
     ),
     (
         "lab sweep --rate 1 --protocol sigma,paxos",
-        "--protocol paxos: there is no such protocol; there are: sigma, strawman, and all",
+        "--protocol paxos: there is no such protocol; there are: sigma, strawman, views, and all",
     ),
     (
         "lab torture --variant new",
@@ -40,6 +40,18 @@ const BAD: &[(&str, &str)] = &[
         "lab torture --protocol strawman --variant literal --mutant reuses-tokens",
         "--mutant reuses-tokens: only what is shipped has rules to break, not the literal strawman",
     ),
+    ("lab torture --protocol views --n 3 --m 2", "--n: views guards no locks"),
+    ("lab torture --protocol views --modes", "--modes: views guards no locks"),
+    ("lab torture --protocol views --variant literal", "--variant literal: there is no such views"),
+    (
+        "lab torture --protocol views --membership open",
+        "--membership open: the shipped views runs with agreed",
+    ),
+    (
+        "lab sweep --rate 1 --protocol views",
+        "views guards no locks, so there is nothing to measure",
+    ),
+    ("lab compare --protocols views", "views guards no locks, so there is nothing to measure"),
     // Seeds.
     ("lab torture --seeds 7", "--seeds 7: seeds are given as a range A..B, B not included"),
     ("lab torture --seeds 7..7", "--seeds 7..7: this range of seeds is empty; B is not included"),

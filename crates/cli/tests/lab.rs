@@ -223,7 +223,7 @@ fn zones_have_a_table_for_people_and_rows_for_programs() {
 #[test]
 fn the_help_of_the_laboratory_says_which_protocols_there_are_and_what_for() {
     let help = sigmalock("lab --help").stdout;
-    for name in ["sigma", "strawman", "literal", "shipped"] {
+    for name in ["sigma", "strawman", "views", "literal", "shipped"] {
         let line = help.lines().find(|line| line.trim_start().starts_with(name));
         assert!(line.is_some_and(|line| line.len() > 40), "{name}: {help}");
     }

@@ -44,6 +44,11 @@ impl<T: Ord + Clone> Timers<T> {
         self.order.first().map(|(at, _)| *at)
     }
 
+    /// All that are set, the earliest first.
+    pub fn iter(&self) -> impl Iterator<Item = (LocalTime, &T)> {
+        self.order.iter().map(|(at, timer)| (*at, timer))
+    }
+
     /// Takes the earliest timer that is due, ties in the timers' own order.
     pub fn pop_due(&mut self, now: LocalTime) -> Option<T> {
         if self.next()? > now {

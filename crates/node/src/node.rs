@@ -99,12 +99,20 @@ pub enum StartError {
     /// It does not run with this kind of membership.
     #[error("{0} does not run with {1} membership; live peers run it with: {with}", with = with(*.0))]
     NotWith(ProtocolName, Membership),
+    /// It guards no locks.
+    #[error("{0} is no lock protocol; there are: {locks}", locks = locks())]
+    NotALock(ProtocolName),
     /// No lock could be kept for so short a time.
     #[error("a longest lease of {0} is too short to hold any lock: it takes {1} at least")]
     LeaseTooShort(Span, Span),
     /// The system gives no random numbers.
     #[error("this system gives no random numbers: {0}")]
     Random(getrandom::Error),
+}
+
+/// The protocols that guard locks; in words.
+fn locks() -> String {
+    ProtocolName::locks().map(ProtocolName::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Who may be in, live, where locks are guarded like that; in words.
@@ -123,6 +131,7 @@ impl StartError {
             Self::Transport(Advertise(_) | AdvertiseMany(_))
                 | Self::Nobody
                 | Self::NotWith(..)
+                | Self::NotALock(_)
                 | Self::LeaseTooShort(..)
                 | Self::Exposed { .. }
                 | Self::Foreign { .. }
@@ -207,7 +216,11 @@ impl Prepared {
     /// # Errors
     /// The disk cannot be used, or makes no sense.
     pub async fn start(self) -> Result<Node, StartError> {
-        self.start_around(|parts| parts.config.protocol.visit_shipped(parts)).await
+        self.start_around(|parts| {
+            let protocol = parts.config.protocol;
+            protocol.visit_shipped(parts).unwrap_or(Err(StartError::NotALock(protocol)))
+        })
+        .await
     }
 
     /// Starts it around what is to run in it.
@@ -313,6 +326,9 @@ fn failure(exit: Result<Exit, tokio::task::JoinError>) -> Option<Failure> {
 /// What can be said before anything is written: who is told better next time begins afresh.
 fn check(config: &Config) -> Result<(), StartError> {
     let (protocol, membership) = (config.protocol, config.membership);
+    if !protocol.is_lock() {
+        return Err(StartError::NotALock(protocol));
+    }
     if membership == Membership::Fixed || !protocol.card().memberships.contains(&membership) {
         return Err(StartError::NotWith(protocol, membership));
     }
@@ -454,6 +470,7 @@ fn plan(config: &Config, quorum: Quorum, hosting: Box<dyn Hosting>) -> Plan {
         hosting,
         lease_max: config.lease_max,
         claim_window: CLAIM_WINDOW,
+        dead_after: config.dead_after,
         round_trip_worst: ROUND_TRIP_WORST,
         flight_max: FLIGHT_MAX,
         back_off: BACK_OFF,

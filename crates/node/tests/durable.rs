@@ -269,6 +269,11 @@ fn a_protocol_that_does_not_run_with_this_membership_is_refused_before_anything_
         let kinds = [
             (ProtocolName::Strawman, Membership::Open, "live peers run it with: agreed"),
             (ProtocolName::Sigma, Membership::Fixed, "live peers run it with: open, agreed"),
+            (
+                ProtocolName::Views,
+                Membership::Agreed,
+                "no lock protocol; there are: sigma, strawman",
+            ),
         ];
         for (protocol, membership, words) in kinds {
             let config = Config { protocol, ..durable(&dir, membership) };

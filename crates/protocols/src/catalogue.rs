@@ -27,6 +27,8 @@ pub struct Card {
     pub family: Family,
     /// Who may host, for the shipped variant. The literal one has fixed hosts.
     pub memberships: &'static [Membership],
+    /// Its variants.
+    pub variants: &'static [Variant],
     /// What the shipped variant promises beyond exclusion.
     pub promises: Promises,
     /// Which kinds of messages answer which, once each.
@@ -95,6 +97,8 @@ pub struct Plan<R = Sound> {
     pub lease_max: Span,
     /// How long a vote from a queue waits to be claimed.
     pub claim_window: Span,
+    /// Where peers agree on who is in: who is silent for so long is voted out.
+    pub dead_after: Span,
     /// The worst round trip to expect.
     pub round_trip_worst: Span,
     /// The longest a message can be under way, copies included.
@@ -121,10 +125,11 @@ impl<R> Plan<R> {
     }
 }
 
-/// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken.
+/// A lock protocol that the catalogue lists, by rules that it keeps or by such that may be broken. It can be looked into.
 pub trait Listed<R = Sound>:
     Driven
     + GoesBy<R>
+    + Inspect
     + Protocol<Request = LockRequest, Reply = LockReply>
     + Clone
     + fmt::Debug
@@ -134,9 +139,35 @@ pub trait Listed<R = Sound>:
     fn plan(me: PeerId, plan: &Plan<R>) -> Self;
 }
 
-/// A listed protocol that survives: it can be run over views, looked into and driven live.
-pub trait Shipped<R = Sound>: Listed<R> + OverViews + Inspect + Wired + Send + Sync {}
-impl<R, P: Listed<R> + OverViews + Inspect + Wired + Send + Sync> Shipped<R> for P {}
+/// A protocol that agrees on who is in.
+pub trait MembersProtocol:
+    Driven
+    + Inspect
+    + Protocol<
+        Message = views::Message,
+        Request = views::Request,
+        Reply = views::Reply,
+        DurableKey = views::Record,
+        Durable = views::Saved,
+    > + Clone
+    + fmt::Debug
+    + 'static
+{
+    /// How this peer stands to the swarm.
+    fn standing(&self) -> views::Standing;
+    /// What it has accepted as the successor of its view.
+    fn accepted(&self) -> Option<(views::Ballot, views::Change)>;
+}
+
+/// One that the catalogue lists.
+pub trait ListedMembers<R = Sound>: MembersProtocol {
+    /// A peer's share of it, before it starts.
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self;
+}
+
+/// A listed lock protocol that survives: it can be run over views and driven live.
+pub trait Shipped<R = Sound>: Listed<R> + OverViews + Wired + Send + Sync {}
+impl<R, P: Listed<R> + OverViews + Wired + Send + Sync> Shipped<R> for P {}
 
 /// A protocol whose messages and records have a form outside the process.
 #[cfg(feature = "serde")]
@@ -171,11 +202,13 @@ impl<P> Wired for P {}
 pub trait Visitor<R = Sound> {
     /// What comes of it.
     type Out;
-    /// Does it.
-    fn visit<P: Listed<R>>(self) -> Self::Out;
+    /// Does it with one that guards locks.
+    fn lock<P: Listed<R>>(self) -> Self::Out;
+    /// Does it with one that agrees on who is in.
+    fn members<P: ListedMembers<R>>(self) -> Self::Out;
 }
 
-/// Something to be done with a protocol that survives, whichever it is.
+/// Something to be done with a lock protocol that survives, whichever it is.
 pub trait ShippedVisitor<R = Sound> {
     /// What comes of it.
     type Out;
@@ -183,12 +216,29 @@ pub trait ShippedVisitor<R = Sound> {
     fn visit<P: Shipped<R>>(self) -> Self::Out;
 }
 
+/// What is done with a protocol that survives, by its family.
+macro_rules! survivor {
+    (shipped lock $visitor:ident, $protocol:ty) => {
+        Some($visitor.visit::<$protocol>())
+    };
+    (shipped $other:ident $visitor:ident, $protocol:ty) => {{
+        drop($visitor);
+        None
+    }};
+    (broken lock $visitor:ident, $protocol:ty) => {
+        $visitor.visit::<$protocol>()
+    };
+    (broken $other:ident $visitor:ident, $protocol:ty) => {
+        $visitor.$other::<$protocol>()
+    };
+}
+
 macro_rules! catalogue {
     ($(
-        $name:ident = $folder:ident:
+        $name:ident = $folder:ident: $family:ident,
             literal $literal:ident, shipped $shipped:ident, broken $broken:ident $(<$rules:ident>)?;
     )*) => {
-        /// The lock protocols there are.
+        /// The protocols there are.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ProtocolName {
             $(#[doc = concat!("See [`crate::", stringify!($folder), "`].")] $name,)*
@@ -207,19 +257,26 @@ macro_rules! catalogue {
             /// Has a visitor see one of its variants.
             pub fn visit<V: Visitor>(self, variant: Variant, visitor: V) -> V::Out {
                 match (self, variant) {
-                    $((Self::$name, Variant::Literal) => visitor.visit::<$folder::$literal>(),
-                    (Self::$name, Variant::Shipped) => visitor.visit::<$folder::$shipped>(),)*
+                    $((Self::$name, Variant::Literal) => visitor.$family::<$folder::$literal>(),
+                    (Self::$name, Variant::Shipped) => visitor.$family::<$folder::$shipped>(),)*
                 }
             }
 
-            /// Has a visitor see the variant that survives.
-            pub fn visit_shipped<V: ShippedVisitor>(self, visitor: V) -> V::Out {
-                match self { $(Self::$name => visitor.visit::<$folder::$shipped>(),)* }
+            /// Has a visitor see the variant that survives; `None` if this is no lock protocol.
+            pub fn visit_shipped<V: ShippedVisitor>(self, visitor: V) -> Option<V::Out> {
+                match self { $(Self::$name => survivor!(shipped $family visitor, $folder::$shipped),)* }
             }
 
             /// Has a visitor see the one that may be told to break a rule, in tests and in the laboratory.
-            pub fn visit_broken<V: ShippedVisitor<Broken>>(self, visitor: V) -> V::Out {
-                match self { $(Self::$name => visitor.visit::<$folder::$broken $(<$rules>)?>(),)* }
+            pub fn visit_broken<V, Out>(self, visitor: V) -> Out
+            where
+                V: Visitor<Broken, Out = Out> + ShippedVisitor<Broken, Out = Out>,
+            {
+                match self {
+                    $(Self::$name => survivor!(
+                        broken $family visitor, $folder::$broken $(<$rules>)?
+                    ),)*
+                }
             }
         }
     };
@@ -227,14 +284,24 @@ macro_rules! catalogue {
 
 // The lines.
 catalogue! {
-    Sigma = sigma: literal Literal, shipped Sigma, broken Sigma<Broken>;
-    Strawman = strawman: literal Strawman, shipped Strawman, broken Strawman;
+    Sigma = sigma: lock, literal Literal, shipped Sigma, broken Sigma<Broken>;
+    Strawman = strawman: lock, literal Strawman, shipped Strawman, broken Strawman;
+    Views = views: members, literal Views, shipped Views, broken Views<Broken>;
 }
 
 /// The layers there are.
-pub const LAYERS: &[&Card] = &[&agent::CARD, &views::CARD, &agreed::CARD, &liar::CARD];
+pub const LAYERS: &[&Card] = &[&agent::CARD, &agreed::CARD, &liar::CARD];
 
 impl ProtocolName {
+    /// Those that guard locks.
+    pub fn locks() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|name| name.is_lock())
+    }
+    /// Whether it guards locks.
+    #[must_use]
+    pub const fn is_lock(self) -> bool {
+        matches!(self.card().family, Family::Lock)
+    }
     /// The name as commands spell it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

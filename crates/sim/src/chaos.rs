@@ -1,23 +1,26 @@
 //! Faults at work, and their end.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use sigmalock_core::{Birth, Input, MemberRequest, PeerId, Span};
 
+use sigmalock_protocols::parts::Driven;
 use sigmalock_protocols::views::Roster;
 
+use crate::crowd::Crowd;
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
 use crate::output::Failure;
 use crate::peer::{Disk, Mail};
 use crate::script::Action;
 use crate::watch::Watch;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// Puts the plan and the script into the queue.
     pub(crate) fn plan(&mut self) {
-        let config = self.config;
+        let config = Rc::clone(&self.config);
         for (index, (at, _)) in config.faults.faults.iter().enumerate() {
             self.queue.push(*at, Event::Planned(index as u32));
         }
@@ -48,7 +51,8 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     pub(crate) fn on_planned(&mut self, index: usize) {
-        let fault = &self.config.faults.faults[index].1;
+        let config = Rc::clone(&self.config);
+        let fault = &config.faults.faults[index].1;
         // An operator's word is said in a healed world, too.
         if !self.healed || matches!(fault, Fault::Forget { .. }) {
             self.apply(fault);
@@ -56,31 +60,17 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     pub(crate) fn on_scripted(&mut self, index: usize) {
-        let config = self.config;
+        let config = Rc::clone(&self.config);
         let Some(step) = config.script.as_ref().and_then(|script| script.steps.get(index)) else {
             return;
         };
-        let place = |peer: &PeerId| self.roster.index(*peer);
         match &step.action {
             Action::Fault(fault) => self.apply(fault),
-            Action::Acquire { peer, name, errand } => {
-                if let Some(index) = place(peer) {
-                    self.scripted_acquire(index, name, *errand);
-                }
-            }
-            Action::Release { peer, name } => {
-                place(peer).into_iter().for_each(|index| self.scripted_release(index, name));
-            }
-            Action::Cancel { peer, name } => {
-                place(peer).into_iter().for_each(|index| self.scripted_cancel(index, name));
-            }
-            Action::Write { peer, name } => {
-                place(peer).into_iter().for_each(|index| self.scripted_write(index, name));
-            }
+            action => C::on_told(self, action),
         }
     }
 
-    fn apply(&mut self, fault: &Fault) {
+    pub(crate) fn apply(&mut self, fault: &Fault) {
         let known = |peer: &PeerId| self.roster.index(*peer).filter(|i| *i < self.peers.len());
         let up = |peer: &PeerId| known(peer).filter(|index| self.peers[*index].is_up());
         let applies = match fault {
@@ -153,7 +143,10 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let member = peers.find_map(|index| Some((index, self.members_known_to(index)?)));
         let Some((index, roster)) = member else { return };
         let gone = gone.iter().copied().filter(|peer| roster.contains(*peer)).collect();
-        self.operate(index, MemberRequest::Forget { gone, unverified: true });
+        if let Some(wish) = P::of_members(MemberRequest::Forget { gone, unverified: true }) {
+            let id = self.peers[index].next_call();
+            self.request(index, id, wish);
+        }
     }
 
     fn is_absent(&self, index: usize) -> bool {
@@ -174,7 +167,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         for mail in std::mem::take(&mut peer.mailbox) {
             self.lose_letter(mail.letter);
         }
-        self.forsake_users(index);
+        C::on_crash(self, index);
         self.record(What::Crashed(self.roster.id(index)));
         self.schedule_hint(index, false);
         self.schedule_looks(index, Span::ZERO);
@@ -197,28 +190,11 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             Birth::Amnesiac
         };
         self.start(index, birth);
-        self.encourage_users(index);
         self.schedule_hint(index, true);
     }
 
-    /// A user's peer crashes and comes back without its memory, unless it also hosts replicas: the
-    /// plan alone decides which hosts forget.
-    pub(crate) fn crash_for_a_while(&mut self, index: usize) {
-        if self.healed {
-            return;
-        }
-        let down = self.config.workload.down.draw(&mut self.rng);
-        self.apply(&Fault::Crash(self.roster.id(index)));
-        self.queue.push(self.now + down, Event::Return { peer: index as u32 });
-    }
-
-    pub(crate) fn sleep_for_a_while(&mut self, index: usize) {
-        if !self.healed {
-            let span = self.config.workload.asleep.draw(&mut self.rng);
-            self.apply(&Fault::Pause { peer: self.roster.id(index), span });
-        }
-    }
-
+    /// A peer that one of its users crashed comes back, without its memory, unless it also hosts replicas: the plan
+    /// alone decides which hosts forget.
     pub(crate) fn on_return(&mut self, index: usize) {
         let memory = if index < self.roster.hosts { Memory::Disk } else { Memory::None };
         self.apply(&Fault::Restart { peer: self.roster.id(index), memory });
@@ -264,7 +240,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                         self.open(mail);
                     }
                 }
-                _ => deferred.take().into_iter().flatten().for_each(|deed| self.on_user(deed)),
+                _ => deferred.take().into_iter().flatten().for_each(|deed| C::act(self, deed)),
             }
         }
     }
@@ -298,7 +274,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     /// The faults are over: the world becomes kind, and says so.
     pub(crate) fn heal(&mut self) {
         self.wires.heal();
-        self.watch.on_fault(self.now, &"the world is healed");
+        self.watch.on_heal(self.now);
         self.record(What::Healed);
         self.healed = true;
         self.on_mended(None);
@@ -315,6 +291,6 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
                 self.on_wake(index);
             }
         }
-        self.roll_call();
+        C::on_healed(self);
     }
 }

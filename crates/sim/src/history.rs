@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sigmalock_core::{LockReply, Mode, Name, PeerId, RequestId, Span, Token};
+use sigmalock_core::{LocalTime, LockReply, Mode, Name, PeerId, RequestId, Span, Token};
+use sigmalock_protocols::views::{Badge, Ballot, Roster, Standing};
 
 /// True time of the simulated world, in microseconds since its beginning. No peer can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -102,6 +103,79 @@ pub enum What {
     Woke(PeerId),
     /// All faults are over; from here on the world is kind.
     Healed,
+    /// Something among peers that agree on who is in.
+    Views(OfViews),
+}
+
+/// What can happen among peers that agree on who is in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum OfViews {
+    /// A peer begins a life, and wants in.
+    Began {
+        /// Which.
+        peer: PeerId,
+        /// Nothing is left of what its former self promised.
+        forgot: bool,
+    },
+    /// It has read its disk.
+    Recalls {
+        /// Which.
+        peer: PeerId,
+        /// What it has accepted is what its disk says.
+        recalls: bool,
+        /// How it stands to the swarm.
+        standing: Standing,
+        /// What its clock shows.
+        clock: LocalTime,
+    },
+    /// It is told to leave for good.
+    Leaves(PeerId),
+    /// It is at another view.
+    Learned {
+        /// Which.
+        peer: PeerId,
+        /// What its clock shows.
+        clock: LocalTime,
+        /// The view.
+        roster: Roster,
+    },
+    /// It stands to the swarm in another way.
+    Stands {
+        /// Which.
+        peer: PeerId,
+        /// How.
+        standing: Standing,
+    },
+    /// It hears that its last start is the last one that somebody knows.
+    Vouched(PeerId),
+    /// The newcomer of this view is told that it knows what the others promised.
+    Settled(u64),
+    /// A peer accepts a successor of its view.
+    Accepted {
+        /// Which.
+        peer: PeerId,
+        /// The view.
+        view: u64,
+        /// How it stands to the swarm.
+        standing: Standing,
+        /// What its clock shows.
+        clock: LocalTime,
+    },
+    /// It says to another one that it promises, or has accepted, something about the successor of a view.
+    Promised {
+        /// Which.
+        peer: PeerId,
+        /// As which it is a member, as far as it knows.
+        badge: Option<Badge>,
+        /// The view.
+        view: u64,
+        /// Under which ballot.
+        ballot: Ballot,
+        /// It has accepted a successor.
+        accepts: bool,
+        /// That is on its disk.
+        written: bool,
+    },
 }
 
 /// What a user says that wants no lock.

@@ -8,15 +8,41 @@ use crate::oracles::{Oracle, Violation};
 /// A broken protocol may violate a property at every step; so many violations say enough.
 const VIOLATIONS_MAX: usize = 100;
 
+/// Who judges: somebody's for this run, or its own.
+pub(crate) enum Oracles<'a> {
+    Lent(&'a mut [Box<dyn Oracle>]),
+    Own(Vec<Box<dyn Oracle>>),
+}
+
+impl Oracles<'_> {
+    fn iter_mut(&mut self) -> std::slice::IterMut<'_, Box<dyn Oracle>> {
+        match self {
+            Self::Lent(oracles) => oracles.iter_mut(),
+            Self::Own(oracles) => oracles.iter_mut(),
+        }
+    }
+}
+
+/// Each of two runs has its own from then on.
+impl Clone for Oracles<'_> {
+    fn clone(&self) -> Self {
+        Self::Own(match self {
+            Self::Lent(oracles) => oracles.to_vec(),
+            Self::Own(oracles) => oracles.clone(),
+        })
+    }
+}
+
+#[derive(Clone)]
 pub(crate) struct Journal<'a> {
-    oracles: &'a mut [Box<dyn Oracle>],
+    oracles: Oracles<'a>,
     violations: Vec<Violation>,
     kept: Option<Vec<Record>>,
     digest: Digest,
 }
 
 impl<'a> Journal<'a> {
-    pub(crate) fn new(oracles: &'a mut [Box<dyn Oracle>], keep: bool) -> Self {
+    pub(crate) fn new(oracles: Oracles<'a>, keep: bool) -> Self {
         let kept = keep.then(Vec::new);
         Self { oracles, violations: Vec::new(), kept, digest: Digest::default() }
     }
@@ -52,6 +78,14 @@ impl<'a> Journal<'a> {
         !self.violations.is_empty()
     }
 
+    pub(crate) fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.finish()
+    }
+
     pub(crate) fn finish(mut self, end: TrueTime, ledger: &Ledger) -> Verdict {
         if self.violations.len() < VIOLATIONS_MAX {
             for oracle in self.oracles.iter_mut() {
@@ -73,7 +107,7 @@ pub(crate) struct Verdict {
 
 /// A fingerprint of what was recorded, and of who sent which kind of message to whom and when: runs that
 /// differ have different ones, for all practical purposes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Digest(u64);
 
 impl Digest {

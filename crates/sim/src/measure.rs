@@ -72,7 +72,7 @@ const fn floor(index: usize) -> u64 {
 
 /// Counts messages by kind. Kinds are few and their texts are static, so finding the row is a short
 /// scan over addresses.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     rows: Vec<(&'static str, Row)>,
 }

@@ -25,7 +25,11 @@ pub fn all() -> impl Iterator<Item = Mutant> {
 
 /// Those that a protocol can be put to the test with: its own, those of the layers, of its driver and of its clients.
 pub fn of(protocol: ProtocolName) -> impl Iterator<Item = Mutant> {
-    all().filter(move |mutant| owner_of(mutant).is_none_or(|owner| owner == protocol))
+    all().filter(move |mutant| match owner_of(mutant) {
+        Some(owner) if owner.is_lock() => owner == protocol,
+        Some(owner) => owner == protocol || protocol.is_lock(),
+        None => protocol.is_lock(),
+    })
 }
 
 /// The protocol whose rule it is; `None` if it is a layer's, the driver's or the clients'.
@@ -33,4 +37,11 @@ pub fn of(protocol: ProtocolName) -> impl Iterator<Item = Mutant> {
 pub fn owner_of(mutant: Mutant) -> Option<ProtocolName> {
     let has = |card: &Card| card.mutants.iter().any(|other| other.name == mutant.name);
     ProtocolName::ALL.iter().copied().find(|name| has(name.card()))
+}
+
+/// The protocol that it is hunted in: its own, or Sigma, where it is of something under or over a lock protocol.
+#[must_use]
+pub fn hunted_in(mutant: Mutant) -> ProtocolName {
+    let fits = |owner: &ProtocolName| owner.is_lock() || mutant.alone;
+    owner_of(mutant).filter(fits).unwrap_or(ProtocolName::Sigma)
 }

@@ -64,6 +64,7 @@ pub(crate) struct Fate {
 const TO_SELF: Span = Span::from_micros(50);
 
 /// The network at work.
+#[derive(Debug, Clone)]
 pub(crate) struct Wires {
     model: Network,
     pair_seed: u64,

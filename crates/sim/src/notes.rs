@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use std::marker::PhantomData;
 
 /// Counts notes by their words.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Notes<N> {
     counts: Vec<(String, u64)>,
     /// Kept for its memory.

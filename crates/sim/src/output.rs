@@ -15,12 +15,14 @@
 use std::collections::VecDeque;
 
 use sigmalock_core::{CallId, PeerId, Protocol, Span};
+use sigmalock_protocols::parts::Driven;
 use sigmalock_protocols::parts::mutants::mutants;
 
+use crate::crowd::Crowd;
 use crate::history::TrueTime;
 use crate::peer::Disk;
 use crate::watch::Watch;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// So long may records that nothing waits for stay off the disk, as in live peers.
 const UNHURRIED: Span = Span::from_millis(50);
@@ -40,6 +42,7 @@ mutants! {
 pub(crate) type Change<P> = (<P as Protocol>::DurableKey, Option<<P as Protocol>::Durable>);
 
 /// What others get to see.
+#[derive(Clone)]
 pub(crate) enum Said<P: Protocol> {
     Message(PeerId, P::Message),
     Reply(CallId, P::Reply),
@@ -53,6 +56,7 @@ pub(crate) struct Failure {
 }
 
 /// A disk that takes time, or is about to fail, and what waits for it.
+#[derive(Clone)]
 pub(crate) struct Output<P: Protocol> {
     /// What a write takes.
     slowness: Span,
@@ -64,6 +68,7 @@ pub(crate) struct Output<P: Protocol> {
     committing: Option<Write<P>>,
 }
 
+#[derive(Clone)]
 struct Write<P: Protocol> {
     done_at: TrueTime,
     failure: Option<Failure>,
@@ -133,7 +138,7 @@ impl<P: Protocol> Output<P> {
     }
 }
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A protocol wants something written.
     #[inline]
     pub(crate) fn persist(&mut self, index: usize, key: P::DurableKey, value: Option<P::Durable>) {

@@ -9,14 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sigmalock_core::{Input, Key, LocalTime, Name, PeerId, ReplicaId, Span};
-use sigmalock_protocols::parts::Placement;
+use sigmalock_protocols::parts::{Driven, Placement};
 
+use crate::crowd::Crowd;
 use crate::faults::Cut;
 use crate::history::TrueTime;
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::watch::Watch;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// The membership of an open world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Open {
 }
 
 /// Who sees whom.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Overlay {
     pub(crate) open: Open,
     /// For each peer, whom it sees: which life of it.
@@ -124,7 +125,7 @@ pub(crate) fn placement(open: &Open, seed: u64, roster: Roster, me: PeerId) -> P
     }
 }
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A peer is about to begin a life: it knows who is in the swarm, from its address book or from who it
     /// joins through, and sees nobody yet.
     pub(crate) fn enter_overlay(&mut self, index: usize) {

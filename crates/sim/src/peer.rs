@@ -10,10 +10,10 @@ use crate::clock::{Clocks, PeerClocks};
 use crate::history::TrueTime;
 use crate::output::{Change, Output};
 use crate::rng::Rng;
-use crate::users::UserEvent;
 use crate::world::Letter;
 
-pub(crate) struct Peer<P: Protocol> {
+#[derive(Clone)]
+pub(crate) struct Peer<P: Protocol, D> {
     /// `None` while the peer is down.
     pub(crate) protocol: Option<P>,
     pub(crate) life: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Peer<P: Protocol> {
     pub(crate) tears: bool,
     pub(crate) mailbox: Vec<Mail>,
     /// What its users would have done during a pause.
-    pub(crate) deferred: Vec<UserEvent>,
+    pub(crate) deferred: Vec<D>,
     pub(crate) calls_made: u64,
     /// Whose call is whose, for the calls under way.
     pub(crate) calls: Vec<(CallId, u32)>,
@@ -83,7 +83,7 @@ impl Alarm {
     }
 }
 
-impl<P: Protocol> Peer<P> {
+impl<P: Protocol, D> Peer<P, D> {
     pub(crate) fn new(id: PeerId, seed: u64, clocks: Clocks) -> Self {
         let mut rng = Rng::split(seed, id.0);
         let clocks = PeerClocks::draw(clocks, &mut rng);

@@ -9,6 +9,7 @@ use crate::history::TrueTime;
 const SLOT_BITS: u32 = 24;
 
 /// Things in slots that are reused, so that a steady run allocates nothing.
+#[derive(Clone)]
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
@@ -30,6 +31,10 @@ impl<T> Slab<T> {
         (self.slots.len() - 1) as u32
     }
 
+    pub(crate) fn get(&self, slot: u32) -> Option<&T> {
+        self.slots[slot as usize].as_ref()
+    }
+
     #[inline]
     pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         let item = self.slots[slot as usize].take();
@@ -42,6 +47,7 @@ impl<T> Slab<T> {
 
 /// Events by true time; those of one instant come in the order in which they were put in. A key is
 /// one `u128` (time, sequence, slot), so that the heap compares and moves 16 bytes.
+#[derive(Clone)]
 pub(crate) struct Queue<E> {
     heap: BinaryHeap<Reverse<u128>>,
     events: Slab<E>,
@@ -65,13 +71,23 @@ impl<E> Queue<E> {
     #[inline]
     pub(crate) fn pop(&mut self, until: TrueTime) -> Option<(TrueTime, E)> {
         let Reverse(key) = *self.heap.peek()?;
-        let at = TrueTime((key >> 64) as u64);
+        let (at, slot) = decode(key);
         if at > until {
             return None;
         }
         self.heap.pop();
-        let slot = key as u32 & ((1 << SLOT_BITS) - 1);
         self.events.take(slot).map(|event| (at, event))
+    }
+
+    /// All that is under way, with its time, in the order in which it comes.
+    pub(crate) fn in_order(&self) -> Vec<(TrueTime, &E)> {
+        let mut keys: Vec<u128> = self.heap.iter().map(|Reverse(key)| *key).collect();
+        keys.sort_unstable();
+        let event = |key: u128| {
+            let (at, slot) = decode(key);
+            self.events.get(slot).map(|event| (at, event))
+        };
+        keys.into_iter().filter_map(event).collect()
     }
 
     /// How many events are under way.
@@ -84,6 +100,12 @@ impl<E> Queue<E> {
     pub(crate) fn rest(&self) -> impl Iterator<Item = &E> {
         self.events.slots.iter().flatten()
     }
+}
+
+/// The time and the slot in a key.
+#[inline]
+const fn decode(key: u128) -> (TrueTime, u32) {
+    (TrueTime((key >> 64) as u64), key as u32 & ((1 << SLOT_BITS) - 1))
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! One run, from a configuration to its outcome.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use sigmalock_core::{PeerId, Span};
+use sigmalock_core::{LockReply, LockRequest, PeerId, Protocol, Span};
+use sigmalock_protocols::parts::Driven;
 
 use crate::clock::Clocks;
+use crate::crowd::Crowd;
 use crate::faults::{Fault, FaultPlan, Memory};
 use crate::history::{Ledger, Record, Traffic, TrueTime};
-use crate::journal::Journal;
+use crate::journal::{Journal, Oracles};
 use crate::measure::Histogram;
 use crate::network::Network;
 use crate::oracles::{Oracle, Setting, Violation};
@@ -15,9 +18,10 @@ use crate::output;
 use crate::overlay::Open;
 use crate::roster::Roster;
 use crate::script::{Action, Script};
+use crate::users::Users;
 use crate::watch::{Blind, Watch};
 use crate::workload::Workload;
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// All there is to know of a run before it begins. The same configuration always gives the same run.
 #[derive(Debug, Clone)]
@@ -134,6 +138,7 @@ impl RunConfig {
             answers: &[],
             entries_per_grant: None,
             several: work.together > 1,
+            lease_max: self.open.map_or(Span::ZERO, |open| open.lease_max),
             patience_after_heal: self.patience_after_heal,
         }
     }
@@ -184,29 +189,46 @@ pub struct Outcome {
     pub history: Option<Vec<Record>>,
 }
 
-/// Runs a protocol. `make` gives a peer its protocol, anew for each life.
+/// A protocol whose users ask for locks, and are answered as those are.
+pub trait LockProtocol:
+    Driven + Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
+{
+}
+impl<P> LockProtocol for P
+where
+    P: Driven,
+    P::Request: From<LockRequest>,
+    P::Reply: TryInto<LockReply>,
+{
+}
+
+/// Runs a lock protocol. `make` gives a peer its protocol, anew for each life.
 pub fn run<P: LockProtocol>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>],
 ) -> Outcome {
-    run_watched(config, make, oracles, &mut Blind)
+    run_crowd(Rc::new(config.clone()), make, Users::new(config), oracles, Blind)
 }
 
 /// Like [`run`], with somebody watching.
 pub fn run_watched<P: LockProtocol, W: Watch>(
     config: &RunConfig, make: impl Fn(PeerId) -> P, oracles: &mut [Box<dyn Oracle>], watch: &mut W,
 ) -> Outcome {
-    let journal = Journal::new(oracles, config.keep_history);
-    let mut world = World::new(config, &make, journal, watch);
-    if config.hosts > 0 {
-        world.ensure_peer(config.hosts - 1);
-    }
-    world.people();
-    world.plan();
-    let end = world.run(config.end());
-    outcome(world, end)
+    run_crowd(Rc::new(config.clone()), make, Users::new(config), oracles, watch)
 }
 
-fn outcome<P: LockProtocol, W: Watch>(mut world: World<'_, P, W>, end: TrueTime) -> Outcome {
+/// Runs a protocol of any family.
+pub(crate) fn run_crowd<P: Driven, C: Crowd<P>, W: Watch>(
+    config: Rc<RunConfig>, make: impl Fn(PeerId) -> P, users: C, oracles: &mut [Box<dyn Oracle>],
+    watch: W,
+) -> Outcome {
+    let journal = Journal::new(Oracles::Lent(oracles), config.keep_history);
+    outcome(World::new(config, make, users, journal, watch))
+}
+
+/// Runs a world to its end.
+pub(crate) fn outcome<P: Driven, C: Crowd<P>, W: Watch>(mut world: World<'_, P, C, W>) -> Outcome {
+    world.run(world.config.end());
+    let end = world.over().unwrap_or_else(|| world.config.end());
     for event in world.queue.rest() {
         if let Event::Deliver(letter) = event {
             world.tally.row(letter.kind).in_flight += 1;

@@ -1,20 +1,29 @@
 //! Which protocol is put to the test: from a name to a run of the right type.
 
-use sigmalock_core::{PeerId, Span};
+use std::rc::Rc;
+
+use sigmalock_core::{Inspect, PeerId, Span};
 use sigmalock_protocols::agent::{self, Agent};
 use sigmalock_protocols::agreed::{self, Agreed, Beginning};
 use sigmalock_protocols::catalogue::{
-    Listed, Membership, Plan, ProtocolName, Shipped, ShippedVisitor, Variant, Visitor,
+    Family, Listed, ListedMembers, Membership, Plan, ProtocolName, Shipped, ShippedVisitor,
+    Variant, Visitor,
 };
 use sigmalock_protocols::parts::hosting::{self, ByView};
-use sigmalock_protocols::parts::{Broken, Hosting, Quorum, Rules, Sound};
+use sigmalock_protocols::parts::{Broken, Driven, Hosting, Quorum, Rules, Sound};
 
+use crate::crowd::Crowd;
+use crate::journal::{Journal, Oracles};
+use crate::members::Members;
 use crate::mutant::{self, Mutant};
 use crate::network::Network;
 use crate::oracles::{self, Oracle, Setting};
 use crate::overlay;
-use crate::run::{Outcome, RunConfig, run_watched};
+use crate::run::{Outcome, RunConfig, run_crowd};
+use crate::stepper::{Stepper, Tape};
+use crate::users::Users;
 use crate::watch::{Blind, Watch};
+use crate::world::World;
 
 /// A protocol, as which variant, how large, and perhaps broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,46 +151,75 @@ impl Subject {
         let card = self.protocol.card();
         let queues = self.variant == Variant::Shipped && card.promises.queue;
         let (entries_per_grant, answers) = (self.entries_per_grant, card.answers);
-        oracles::all(Setting { entries_per_grant, answers, ..config.setting(queues) })
+        let lease_max = self.tuning.lease_max;
+        let setting = Setting { entries_per_grant, answers, lease_max, ..config.setting(queues) };
+        match card.family {
+            Family::Members => oracles::of_members(setting),
+            Family::Lock | Family::Layer => oracles::all(setting),
+        }
     }
 
     /// Runs it.
     pub fn run(&self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>]) -> Outcome {
-        self.run_watched(config, oracles, &mut Blind)
+        match self.mutant {
+            Some(_) => self.run_watched(config, oracles, &mut Blind),
+            None => self.sound(config, Run { oracles, watch: Blind }),
+        }
     }
 
-    /// Runs it, with somebody watching. A subject that persists nothing has no disk to come back to.
+    /// Runs it, with somebody watching, who is not known by its type: each protocol is built once more, and not once for
+    /// each watcher.
     pub fn run_watched(
-        &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut impl Watch,
+        &self, config: &RunConfig, oracles: &mut [Box<dyn Oracle>], watch: &mut dyn Watch,
     ) -> Outcome {
-        let config = &RunConfig { disks: config.disks && self.tuning.durable, ..config.clone() };
-        let agreed = self.tuning.membership == Membership::Agreed;
+        let run = Run { oracles, watch };
         match self.mutant {
-            // Whoever watches is not known by its type: each protocol is built once more, and not once for each watcher.
-            Some(mutant) => {
-                let (rules, watch) = (Broken::from(mutant), &mut (watch as &mut dyn Watch));
-                self.protocol.visit_broken(Run { subject: self, config, oracles, watch, rules })
-            }
-            None => {
-                let run = Run { subject: self, config, oracles, watch, rules: Sound };
-                match agreed {
-                    true => self.protocol.visit_shipped(run),
-                    false => self.protocol.visit(self.variant, run),
-                }
-            }
+            Some(mutant) => self.broken(mutant, config, run),
+            None => self.sound(config, run),
         }
+    }
+
+    /// It is about to run, step by step.
+    pub(crate) fn stepper(&self, config: &RunConfig) -> Stepper {
+        let step = Step { oracles: self.oracles(config) };
+        match self.mutant {
+            Some(mutant) => self.broken(mutant, config, step),
+            None => self.sound(config, step),
+        }
+    }
+
+    fn sound<U: Use>(&self, config: &RunConfig, then: U) -> U::Out {
+        let made = self.made(config, then, Sound);
+        if self.protocol.is_lock() && self.tuning.membership == Membership::Agreed {
+            let done = self.protocol.visit_shipped(made);
+            done.unwrap_or_else(|| unreachable!("a lock protocol is seen"))
+        } else {
+            self.protocol.visit(self.variant, made)
+        }
+    }
+
+    fn broken<U: Use>(&self, mutant: Mutant, config: &RunConfig, then: U) -> U::Out {
+        self.protocol.visit_broken(self.made(config, then, Broken::from(mutant)))
+    }
+
+    /// In a world. A subject that persists nothing has no disk to come back to.
+    fn made<U: Use, R: Rules>(&self, config: &RunConfig, then: U, rules: R) -> Made<U, R> {
+        let disks = config.disks && self.tuning.durable;
+        let config = Rc::new(RunConfig { disks, ..config.clone() });
+        Made { subject: *self, config, then, rules }
     }
 
     /// What one peer's share is made from.
     pub(crate) fn plan<R>(&self, config: &RunConfig, me: PeerId, rules: R) -> Plan<R> {
-        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, back_off, .. } =
-            self.tuning;
+        let Tuning { lease_max, claim_window, round_trip_worst, flight_max, .. } = self.tuning;
+        let Tuning { back_off, dead_after, .. } = self.tuning;
         Plan {
             variant: self.variant,
             quorum: self.quorum,
             hosting: self.hosting(config, me),
             lease_max,
             claim_window,
+            dead_after,
             round_trip_worst,
             flight_max,
             back_off,
@@ -209,13 +247,17 @@ impl Subject {
     }
 
     /// The first host founds the swarm, or several do together; the others join it; who is no host uses it.
-    fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
-        let beginning = match me.0 {
+    fn beginning(&self, me: PeerId, hosts: u64) -> Beginning {
+        match me.0 {
             early if early < self.tuning.expecting => Beginning::Expect(self.tuning.founders),
             0 => Beginning::Found,
             other if other < hosts => Beginning::Join,
             _ => Beginning::Watch,
-        };
+        }
+    }
+
+    fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
+        let beginning = self.beginning(me, hosts);
         let mut config = agreed::Config::with_rules(self.tuning.lease_max, beginning, rules);
         config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
@@ -224,50 +266,105 @@ impl Subject {
     }
 }
 
-/// A run of whichever protocol it is.
-struct Run<'a, W, R> {
-    subject: &'a Subject,
-    config: &'a RunConfig,
+/// What becomes of a subject, once it is known which types it is made of.
+trait Use {
+    type Out;
+    fn with<P, C>(
+        self, config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'static, users: C,
+    ) -> Self::Out
+    where
+        P: Driven + Inspect + Clone + 'static,
+        C: Crowd<P> + 'static;
+}
+
+/// It is run.
+struct Run<'a, W> {
     oracles: &'a mut [Box<dyn Oracle>],
-    watch: &'a mut W,
+    watch: W,
+}
+
+impl<W: Watch> Use for Run<'_, W> {
+    type Out = Outcome;
+
+    fn with<P, C>(self, config: Rc<RunConfig>, make: impl Fn(PeerId) -> P, users: C) -> Outcome
+    where
+        P: Driven,
+        C: Crowd<P>,
+    {
+        run_crowd(config, make, users, self.oracles, self.watch)
+    }
+}
+
+/// It runs step by step.
+struct Step {
+    oracles: Vec<Box<dyn Oracle>>,
+}
+
+impl Use for Step {
+    type Out = Stepper;
+
+    fn with<P, C>(
+        self, config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'static, users: C,
+    ) -> Stepper
+    where
+        P: Driven + Inspect + Clone + 'static,
+        C: Crowd<P> + 'static,
+    {
+        let journal = Journal::new(Oracles::Own(self.oracles), config.keep_history);
+        Stepper::of(World::new(config, make, users, journal, Tape::default()))
+    }
+}
+
+/// A subject, in a world, before it is known which types it is made of.
+struct Made<U, R> {
+    subject: Subject,
+    config: Rc<RunConfig>,
+    then: U,
     rules: R,
 }
 
 /// On its own, or with agents before it.
-impl<W: Watch, R: Rules> Visitor<R> for Run<'_, W, R> {
-    type Out = Outcome;
+impl<U: Use, R: Rules> Visitor<R> for Made<U, R> {
+    type Out = U::Out;
 
-    fn visit<P: Listed<R>>(self) -> Outcome {
-        let Self { subject, config, oracles, watch, rules } = self;
-        let make = |me| P::plan(me, &subject.plan(config, me, rules));
+    fn lock<P: Listed<R>>(self) -> U::Out {
+        let Self { subject, config, then, rules } = self;
+        let (world, users) = (Rc::clone(&config), Users::new(&config));
+        let make = move |me| P::plan(me, &subject.plan(&world, me, rules));
         match subject.agent(rules) {
-            Some(agent) => {
-                let make = |me| Agent::new(make(me), agent.clone());
-                run_watched(config, make, oracles, watch)
-            }
-            None => run_watched(config, make, oracles, watch),
+            Some(agent) => then.with(config, move |me| Agent::new(make(me), agent.clone()), users),
+            None => then.with(config, make, users),
         }
+    }
+
+    fn members<P: ListedMembers<R>>(self) -> U::Out {
+        let Self { subject, config, then, rules } = self;
+        let hosts = config.hosts as u64;
+        let beginnings = (0..hosts).map(|me| subject.beginning(PeerId(me), hosts)).collect();
+        let (world, users) = (Rc::clone(&config), Members::new(config.seed, beginnings));
+        then.with(config, move |me| P::plan(me, &subject.plan(&world, me, rules)), users)
     }
 }
 
 /// The same, perhaps among peers that agree on who is in.
-impl<W: Watch, R: Rules> ShippedVisitor<R> for Run<'_, W, R> {
-    type Out = Outcome;
+impl<U: Use, R: Rules> ShippedVisitor<R> for Made<U, R> {
+    type Out = U::Out;
 
-    fn visit<P: Shipped<R>>(self) -> Outcome {
+    fn visit<P: Shipped<R>>(self) -> U::Out {
         if self.subject.tuning.membership != Membership::Agreed {
-            return Visitor::visit::<P>(self);
+            return Visitor::lock::<P>(self);
         }
-        let Self { subject, config, oracles, watch, rules } = self;
-        let hosts = config.roster().hosts as u64;
-        let agreed = |me| subject.agreed(me, hosts, rules);
-        let make = |me| P::plan(me, &subject.plan(config, me, rules));
+        let Self { subject, config, then, rules } = self;
+        let (world, users) = (Rc::clone(&config), Users::new(&config));
+        let agreed = move |me| subject.agreed(me, world.roster().hosts as u64, rules);
+        let world = Rc::clone(&config);
+        let make = move |me| P::plan(me, &subject.plan(&world, me, rules));
         match subject.agent(rules) {
             Some(agent) => {
-                let make = |me| Agreed::new(me, agreed(me), Agent::new(make(me), agent.clone()));
-                run_watched(config, make, oracles, watch)
+                let inside = move |me| Agent::new(make(me), agent.clone());
+                then.with(config, move |me| Agreed::new(me, agreed(me), inside(me)), users)
             }
-            None => run_watched(config, |me| Agreed::new(me, agreed(me), make(me)), oracles, watch),
+            None => then.with(config, move |me| Agreed::new(me, agreed(me), make(me)), users),
         }
     }
 }

@@ -1,25 +1,27 @@
-//! The users of peers: they ask, enter, write, leave, change their minds, overstay and crash.
+//! The users of locks: they ask, enter, write, leave, change their minds, overstay and crash.
 
 mod crowd;
 
 use std::collections::BTreeMap;
 
 use sigmalock_core::{
-    Acquire, CallId, Input, LockReply, LockRequest, MemberRequest, Mode, Name, Patience, Refusal,
-    RequestId, Span, Token,
+    Acquire, CallId, LockReply, LockRequest, Mode, Name, Patience, Refusal, RequestId, Span, Token,
 };
 
 use self::crowd::AFTER_REFUSAL_MIN;
+use crate::crowd::Crowd;
+use crate::faults::Fault;
 use crate::history::{Ending, TrueTime, What, Word};
 use crate::register::FencedRegister;
 use crate::rng::Rng;
-use crate::run::RunConfig;
+use crate::run::{LockProtocol, RunConfig};
+use crate::script::Action;
 use crate::watch::Watch;
 use crate::workload::{Errand, Workload};
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// Somebody who asks for locks through a peer, one at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct User {
     peer: u32,
     /// Counts beginnings and ends of sessions: what was scheduled for an earlier one is void.
@@ -41,7 +43,7 @@ struct Pass {
     token: Token,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Session {
     request: RequestId,
     name: usize,
@@ -58,16 +60,18 @@ enum Phase {
     Overstaying(Option<(Token, Option<u16>)>),
 }
 
-/// A user's next deed.
+/// What is to happen at its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UserEvent {
-    pub(crate) user: u32,
-    pub(crate) epoch: u32,
-    pub(crate) deed: Deed,
+    user: u32,
+    epoch: u32,
+    deed: Deed,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Deed {
+enum Deed {
+    /// It is anybody's, who has nothing to do, or is new.
+    Arrive,
     Ask,
     /// The one more request after the heal.
     AskKindly,
@@ -80,6 +84,7 @@ pub(crate) enum Deed {
 }
 
 /// All users of a run.
+#[derive(Debug, Clone)]
 pub(crate) struct Users {
     list: Vec<User>,
     /// Users of an open workload that have nothing to do.
@@ -112,11 +117,6 @@ impl Users {
         }
     }
 
-    /// Whether nobody waits, is inside or will ask.
-    pub(crate) fn are_content(&self) -> bool {
-        self.busy == 0 && self.expected == 0
-    }
-
     fn name(&mut self, name: &Name) -> usize {
         let place = self.names.iter().position(|known| known == name);
         place.unwrap_or_else(|| {
@@ -133,13 +133,53 @@ impl Users {
     }
 }
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: LockProtocol> Crowd<P> for Users {
+    type Deed = UserEvent;
+
+    /// Nobody waits, is inside or will ask.
+    fn is_content(&self) -> bool {
+        self.busy == 0 && self.expected == 0
+    }
+    fn gather<W: Watch>(world: &mut World<'_, P, Self, W>) {
+        world.people();
+    }
+    fn act<W: Watch>(world: &mut World<'_, P, Self, W>, deed: UserEvent) {
+        world.on_user(deed);
+    }
+    fn on_told<W: Watch>(world: &mut World<'_, P, Self, W>, action: &Action) {
+        world.on_told(action);
+    }
+    /// What an operator is told, nobody here listens to.
+    fn on_reply<W: Watch>(
+        world: &mut World<'_, P, Self, W>, index: usize, call: CallId, reply: P::Reply,
+    ) {
+        if let Ok(reply) = reply.try_into() {
+            world.on_reply(index, call, reply);
+        }
+    }
+    fn on_start<W: Watch>(world: &mut World<'_, P, Self, W>, index: usize) {
+        if world.peers[index].life > 1 {
+            world.encourage_users(index);
+        }
+    }
+    fn on_crash<W: Watch>(world: &mut World<'_, P, Self, W>, index: usize) {
+        world.forsake_users(index);
+    }
+    fn on_healed<W: Watch>(world: &mut World<'_, P, Self, W>) {
+        world.roll_call();
+    }
+}
+
+impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
     fn schedule(&mut self, user: u32, after: Span, deed: Deed) {
         let epoch = self.users.list[user as usize].epoch;
         self.queue.push(self.now + after, Event::User(UserEvent { user, epoch, deed }));
     }
 
-    pub(crate) fn on_user(&mut self, event: UserEvent) {
+    fn on_user(&mut self, event: UserEvent) {
+        if matches!(event.deed, Deed::Arrive) {
+            return self.on_arrival();
+        }
         let user = &self.users.list[event.user as usize];
         if user.epoch != event.epoch {
             return;
@@ -149,6 +189,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
             return self.peers[index].deferred.push(event);
         }
         match event.deed {
+            Deed::Arrive => {}
             Deed::Ask => self.ask_anything(event.user, self.healed),
             Deed::AskKindly => {
                 self.users.expected -= 1;
@@ -217,14 +258,6 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    /// An operator says something through a peer.
-    pub(crate) fn operate(&mut self, index: usize, wish: MemberRequest) {
-        let id = self.peers[index].next_call();
-        if let Some(request) = P::of_members(wish) {
-            self.input(index, Input::Request { id, request });
-        }
-    }
-
     /// A user says something that is answered at once, unless its peer stops before it gets there.
     fn say(&mut self, index: usize, word: Word, request: LockRequest) {
         let peer = &mut self.peers[index];
@@ -232,7 +265,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         let id = peer.next_call();
         // What it is told may make another user say something.
         let before = self.users.heard.replace((id, Vec::new()));
-        self.request(index, id, request);
+        self.request(index, id, request.into());
         let heard = std::mem::replace(&mut self.users.heard, before);
         if let Some((call, replies)) = heard.filter(|_| self.peers[index].is_up()) {
             let request = RequestId { client, incarnation, call };
@@ -290,12 +323,23 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
         let acquire =
             Acquire { name, mode: errand.mode, ttl: errand.ttl, patience: errand.patience };
-        self.request(index, call, LockRequest::Acquire(acquire));
+        self.request(index, call, LockRequest::Acquire(acquire).into());
     }
 
-    fn request(&mut self, index: usize, id: CallId, request: LockRequest) {
-        self.watch.on_request(self.now, self.roster.id(index), id, &request);
-        self.input(index, Input::Request { id, request: request.into() });
+    fn crash_for_a_while(&mut self, index: usize) {
+        if self.healed {
+            return;
+        }
+        let down = self.config.workload.down.draw(&mut self.rng);
+        self.apply(&Fault::Crash(self.roster.id(index)));
+        self.queue.push(self.now + down, Event::Return { peer: index as u32 });
+    }
+
+    fn sleep_for_a_while(&mut self, index: usize) {
+        if !self.healed {
+            let span = self.config.workload.asleep.draw(&mut self.rng);
+            self.apply(&Fault::Pause { peer: self.roster.id(index), span });
+        }
     }
 
     fn cancel(&mut self, user: u32) {
@@ -317,7 +361,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
 
     /// A protocol answered. An answer to a call that is over matters only if it is an entry: no
     /// oracle may miss that one.
-    pub(crate) fn on_reply(&mut self, index: usize, call: CallId, reply: LockReply) {
+    fn on_reply(&mut self, index: usize, call: CallId, reply: LockReply) {
         let peer = &self.peers[index];
         let until = |deadline| peer.clocks.clock.when(deadline);
         let whose = peer.calls.iter().find(|(known, _)| *known == call);

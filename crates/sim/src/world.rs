@@ -10,14 +10,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::rc::Rc;
 
-use sigmalock_core::{
-    Birth, CallId, Context, Effect, Input, LocalTime, LockReply, LockRequest, Message, PeerId,
-    Protocol, Span,
-};
-
+use sigmalock_core::{Birth, CallId, Context, Effect, Input, LocalTime, Message, PeerId, Span};
 use sigmalock_protocols::parts::Driven;
 
+use crate::crowd::Crowd;
 use crate::history::{Ledger, TrueTime, What};
 use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
@@ -30,21 +28,7 @@ use crate::queue::{Queue, Slab};
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::run::RunConfig;
-use crate::users::{UserEvent, Users};
 use crate::watch::Watch;
-
-/// A protocol that the simulator can run: any that can be asked and answers as locks are.
-pub trait LockProtocol:
-    Driven + Protocol<Request: From<LockRequest>, Reply: TryInto<LockReply>>
-{
-}
-impl<P> LockProtocol for P
-where
-    P: Driven,
-    P::Request: From<LockRequest>,
-    P::Reply: TryInto<LockReply>,
-{
-}
 
 /// A message under way. What it says stays in one slot from sending to delivery, so that events are
 /// small whatever messages weigh.
@@ -52,26 +36,24 @@ where
 pub(crate) struct Letter {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    slot: u32,
+    pub(crate) slot: u32,
     pub(crate) kind: u8,
 }
 
 /// What can happen next.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Event {
+pub(crate) enum Event<D> {
     /// A message arrives.
     Deliver(Letter),
     /// A peer's earliest timer is due, unless superseded.
     Alarm { peer: u32, number: u32 },
     /// A user does something.
-    User(UserEvent),
-    /// An open arrival.
-    Arrival,
+    User(D),
     /// A fault of the plan.
     Planned(u32),
     /// A step of the script.
     Scripted(u32),
-    /// A peer that a user's errand crashed comes back.
+    /// A peer that one of its users crashed comes back.
     Return { peer: u32 },
     /// A host's memory ends.
     LifeEnds { peer: u32 },
@@ -97,19 +79,21 @@ const EVENTS_UNDER_WAY_MAX: usize = 1 << 21;
 /// So many events at one instant mean that a protocol keeps itself busy without time passing.
 const EVENTS_PER_INSTANT_MAX: u32 = 200_000;
 
-pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
-    pub(crate) config: &'a RunConfig,
-    pub(crate) make: &'a dyn Fn(PeerId) -> P,
+/// A run under way. A clone of it has the same future, unless somebody intervenes.
+#[derive(Clone)]
+pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
+    pub(crate) config: Rc<RunConfig>,
+    make: Rc<dyn Fn(PeerId) -> P + 'a>,
     pub(crate) now: TrueTime,
-    pub(crate) queue: Queue<Event>,
-    messages: Slab<P::Message>,
-    pub(crate) peers: Vec<Peer<P>>,
+    pub(crate) queue: Queue<Event<C::Deed>>,
+    pub(crate) messages: Slab<P::Message>,
+    pub(crate) peers: Vec<Peer<P, C::Deed>>,
     pub(crate) roster: Roster,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) wires: Wires,
-    pub(crate) users: Users,
+    pub(crate) users: C,
     pub(crate) journal: Journal<'a>,
-    pub(crate) watch: &'a mut W,
+    pub(crate) watch: W,
     pub(crate) tally: Tally,
     pub(crate) notes: Notes<P::Note>,
     pub(crate) faults: BTreeMap<&'static str, u64>,
@@ -121,18 +105,21 @@ pub(crate) struct World<'a, P: LockProtocol, W: Watch> {
     pub(crate) entries_measured: u64,
     pub(crate) ledger_before: Ledger,
     pub(crate) waits: Histogram,
+    /// So many events have come at this very instant.
+    at_this_instant: u32,
+    /// When the run was over, if it did not go on to its end.
+    over: Option<TrueTime>,
     effects: Vec<Effect<P>>,
 }
 
-impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
+impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     pub(crate) fn new(
-        config: &'a RunConfig, make: &'a dyn Fn(PeerId) -> P, journal: Journal<'a>,
-        watch: &'a mut W,
+        config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'a, users: C, journal: Journal<'a>,
+        watch: W,
     ) -> Self {
         let script = config.script.clone().unwrap_or_default();
-        Self {
-            config,
-            make,
+        let mut world = Self {
+            make: Rc::new(make),
             now: TrueTime(0),
             queue: Queue::new(),
             messages: Slab::new(),
@@ -140,7 +127,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             roster: config.roster(),
             overlay: config.open.map(|open| Overlay::new(open, config.seed)),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
-            users: Users::new(config),
+            users,
             journal,
             watch,
             tally: Tally::default(),
@@ -154,43 +141,69 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             entries_measured: 0,
             ledger_before: Ledger::default(),
             waits: Histogram::default(),
+            at_this_instant: 0,
+            over: None,
             effects: Vec::new(),
+            config,
+        };
+        if let Some(last) = world.config.hosts.checked_sub(1) {
+            world.ensure_peer(last);
         }
+        C::gather(&mut world);
+        world.plan();
+        world
     }
 
-    /// Runs until `end`, or until all are content after the heal. Returns when that was.
-    pub(crate) fn run(&mut self, end: TrueTime) -> TrueTime {
-        let mut at_this_instant = 0;
-        while let Some((at, event)) = self.queue.pop(end) {
-            at_this_instant = if at == self.now { at_this_instant + 1 } else { 0 };
-            self.now = at;
-            self.events += 1;
-            if at_this_instant > EVENTS_PER_INSTANT_MAX {
-                self.object_to_standstill(event);
-                return at;
-            }
-            self.step(event);
-            if self.healed && self.config.script.is_none() && self.users.are_content() {
-                return at;
-            }
-            if self.events > self.config.events_max {
-                let sentence = format!("{} events and no end", self.events);
-                self.journal.object("engine", at, sentence);
-                return at;
-            }
-            if self.queue.len() > EVENTS_UNDER_WAY_MAX {
-                let sentence = format!("{} events under way: messages breed", self.queue.len());
-                self.journal.object("engine", at, sentence);
-                return at;
-            }
-            if self.config.stop_at_violation && self.journal.violated() {
-                return at;
-            }
-        }
-        end
+    /// Goes on until `end`, or until all are content after the heal.
+    pub(crate) fn run(&mut self, end: TrueTime) {
+        while self.advance(end) {}
     }
 
-    fn object_to_standstill(&mut self, event: Event) {
+    /// When the run was over, if it is: before its end.
+    pub(crate) fn over(&self) -> Option<TrueTime> {
+        self.over
+    }
+
+    /// The next event, unless it is later than `until` or the run is over. Says whether there was one.
+    #[inline]
+    pub(crate) fn advance(&mut self, until: TrueTime) -> bool {
+        if self.over.is_some() {
+            return false;
+        }
+        let Some((at, event)) = self.queue.pop(until) else { return false };
+        self.at_this_instant = if at == self.now { self.at_this_instant + 1 } else { 0 };
+        self.now = at;
+        self.events += 1;
+        if self.at_this_instant > EVENTS_PER_INSTANT_MAX {
+            self.object_to_standstill(event);
+            self.over = Some(at);
+            return true;
+        }
+        self.step(event);
+        if self.is_over() {
+            self.over = Some(at);
+        }
+        true
+    }
+
+    /// Whether all are content after the heal, or the run is out of control, or violated something.
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        if self.healed && self.config.script.is_none() && self.users.is_content() {
+            return true;
+        }
+        let sentence = if self.events > self.config.events_max {
+            format!("{} events and no end", self.events)
+        } else if self.queue.len() > EVENTS_UNDER_WAY_MAX {
+            format!("{} events under way: messages breed", self.queue.len())
+        } else {
+            return self.config.stop_at_violation && self.journal.violated();
+        };
+        self.journal.object("engine", self.now, sentence);
+        true
+    }
+
+    fn object_to_standstill(&mut self, event: Event<C::Deed>) {
         let busy = match event {
             Event::Alarm { peer, .. } => {
                 let id = self.roster.id(peer as usize);
@@ -207,12 +220,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     }
 
     #[inline]
-    fn step(&mut self, event: Event) {
+    fn step(&mut self, event: Event<C::Deed>) {
         match event {
             Event::Deliver(letter) => self.deliver(letter),
             Event::Alarm { peer, number } => self.fire(peer as usize, number),
-            Event::User(event) => self.on_user(event),
-            Event::Arrival => self.on_arrival(),
+            Event::User(deed) => C::act(self, deed),
             Event::Planned(index) => self.on_planned(index as usize),
             Event::Scripted(index) => self.on_scripted(index as usize),
             Event::Return { peer } => self.on_return(peer as usize),
@@ -230,6 +242,9 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     /// Gives a protocol an input and carries out its effects.
     #[inline]
     pub(crate) fn input(&mut self, index: usize, input: Input<P>) {
+        if self.peers[index].is_up() {
+            C::on_input(self, index, &input);
+        }
         let peer = &mut self.peers[index];
         let written = peer.written();
         let Some(protocol) = &mut peer.protocol else { return };
@@ -273,17 +288,23 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
             self.arm(index);
         }
         self.flush(index);
+        C::on_turn(self, index);
     }
 
-    /// What an operator is told, nobody here listens to.
+    /// A user asks for something.
+    pub(crate) fn request(&mut self, index: usize, id: CallId, request: P::Request) {
+        self.watch.on_request(self.now, self.roster.id(index), id, &request);
+        self.input(index, Input::Request { id, request });
+    }
+
     pub(crate) fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
-        let Ok(reply) = reply.try_into() else { return };
         self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
-        self.on_reply(index, call, reply);
+        C::on_reply(self, index, call, reply);
     }
 
     #[inline]
     pub(crate) fn send(&mut self, from: usize, to: PeerId, message: P::Message) {
+        C::on_said(self, from, to, &message);
         let kind_name = message.kind();
         let kind = self.tally.place(kind_name);
         let row = self.tally.row(kind);
@@ -331,8 +352,11 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
     }
 
     pub(crate) fn lose_letter(&mut self, letter: Letter) {
-        self.messages.take(letter.slot);
         self.tally.row(letter.kind).lost += 1;
+        if let Some(message) = self.messages.take(letter.slot) {
+            let (from, to) = (letter.from as usize, letter.to as usize);
+            self.watch.on_lose(self.now, self.roster.id(from), self.roster.id(to), &message);
+        }
     }
 
     #[inline]
@@ -376,6 +400,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         let mut left = self.peers[index].timers.len();
         while left > 0 {
             let Some(timer) = self.peers[index].timers.pop_due(local) else { break };
+            self.watch.on_fire(self.now, self.roster.id(index), &timer);
             self.input(index, Input::Fire(timer));
             left -= 1;
         }
@@ -409,6 +434,7 @@ impl<'a, P: LockProtocol, W: Watch> World<'a, P, W> {
         self.record(What::Started(id));
         self.input(index, Input::Start { incarnation, birth });
         self.schedule_looks(index, Span::ZERO);
+        C::on_start(self, index);
     }
 
     pub(crate) fn record(&mut self, what: What) {

@@ -27,7 +27,9 @@ fn a_seed_run_twice_is_the_same_run() {
             let (subject, mut config) = victim(protocol).case(seed);
             config.keep_history = true;
             let [once, again] = [(), ()].map(|()| subject.run(&config, &mut []));
-            assert!(once.events > 100 && once.history.as_ref().is_some_and(|h| !h.is_empty()));
+            // A host that founds a swarm alone has little to do.
+            assert!(once.events > 100 || !protocol.is_lock());
+            assert!(once.history.as_ref().is_some_and(|h| !h.is_empty()));
             assert_eq!(once.history, again.history, "{protocol} seed {seed}");
             assert_eq!(once.digest, again.digest, "{protocol} seed {seed}");
             assert_eq!(once.ledger, again.ledger, "{protocol} seed {seed}");

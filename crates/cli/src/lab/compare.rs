@@ -108,7 +108,7 @@ impl Compare {
 
     /// Every protocol in both variants where all are wanted, each once, in the order in which they are named.
     fn contenders(&self) -> Vec<Contender> {
-        let every = ProtocolName::ALL.iter().flat_map(|&protocol| {
+        let every = ProtocolName::locks().flat_map(|protocol| {
             Variant::ALL.into_iter().rev().map(move |variant| Contender { protocol, variant })
         });
         let every: Vec<Contender> = every.collect();
@@ -140,6 +140,7 @@ impl Compare {
                 points.push(point);
             }
         }
+        super::sweep::refuse(&points)?;
         Ok(points)
     }
 }

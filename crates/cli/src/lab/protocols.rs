@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
-use sigmalock_protocols::catalogue::{Card, Family, LAYERS, ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Card, Family, LAYERS, ProtocolName};
 
 use crate::outcome::{Verdict, after_lab_help};
 use crate::table::{Align, Table};
@@ -39,13 +39,12 @@ struct Row {
 
 impl Row {
     fn of(card: &Card) -> Self {
-        let variants: &[Variant] = if card.family == Family::Lock { &Variant::ALL } else { &[] };
         Self {
             name: card.name,
             family: card.family.as_str(),
             about: card.about,
             source: card.source,
-            variants: variants.iter().map(|variant| variant.as_str()).collect(),
+            variants: card.variants.iter().map(|variant| variant.as_str()).collect(),
             memberships: card.memberships.iter().map(|kind| kind.as_str()).collect(),
             queue: card.promises.queue,
             tokens: card.promises.tokens,

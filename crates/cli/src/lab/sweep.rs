@@ -127,13 +127,14 @@ impl Sweep {
             return Err(BadParameters("either --rate R[,R…] or --clients K is needed".to_owned()));
         }
         let mut points = Vec::new();
-        for protocol in Protocols::list(&self.protocol) {
+        for protocol in Protocols::locks(&self.protocol) {
             for variant in &self.variant {
                 let mut subject = Subject::new(protocol, *variant, quorum);
                 subject.tuning.back_off = self.back_off.unwrap_or(subject.tuning.back_off);
                 points.extend(loads.iter().map(|load| self.point(subject, *load)));
             }
         }
+        refuse(&points)?;
         Ok(points)
     }
 
@@ -149,6 +150,12 @@ impl Sweep {
         point.replica_life = self.replica_life;
         point
     }
+}
+
+/// Says so before anything runs, if something cannot be measured.
+pub(super) fn refuse(points: &[PointConfig]) -> Result<(), BadParameters> {
+    let bad = points.iter().find_map(|point| point.check().err());
+    bad.map_or(Ok(()), |why| Err(BadParameters(why.to_string())))
 }
 
 fn measure(point: &PointConfig) -> anyhow::Result<Point> {

@@ -11,7 +11,7 @@ use sigmalock_protocols::catalogue::ProtocolName;
 use sigmalock_protocols::parts::Quorum;
 use sigmalock_sim::lab::torture::{Failure, TortureReport, Victim, torture};
 
-use super::victim::{VictimFlags, can_be, has_modes};
+use super::victim::VictimFlags;
 use crate::args::{Protocols, SeedRuns};
 use crate::outcome::{Verdict, after_lab_help, complain};
 use crate::progress::Progress;
@@ -47,16 +47,14 @@ const EXAMPLES: &str = "  \
   sigmalock lab torture --protocol sigma --agents --seeds 0..1000
   sigmalock lab torture --protocol sigma --modes --seeds 0..1000
   sigmalock lab torture --protocol sigma --membership agreed --seeds 0..1000
+  sigmalock lab torture --protocol views --seeds 0..1000
   sigmalock lab torture --protocol sigma --mutant grants-twice --seeds 0..100";
 
 impl Torture {
     pub(crate) fn run(&self) -> anyhow::Result<Verdict> {
         let mut protocols = Protocols::list(&self.protocol);
         // Of all protocols, those that can.
-        let VictimFlags { variant, membership, modes, .. } = self.victim;
-        let can = |protocol: &ProtocolName| {
-            can_be(*protocol, variant, membership) && (!modes || has_modes(*protocol, variant))
-        };
+        let can = |protocol: &ProtocolName| self.victim.suits(*protocol, &self.runs.replicas);
         if protocols.iter().any(can) {
             protocols.retain(can);
         }

@@ -29,30 +29,15 @@ pub(crate) struct VictimFlags {
 }
 
 impl VictimFlags {
+    /// Whether a protocol can be put into such a world.
+    pub(crate) fn suits(&self, protocol: ProtocolName, replicas: &Replicas) -> bool {
+        self.world(protocol, replicas).is_ok()
+    }
+
     pub(crate) fn victim(
         &self, protocol: ProtocolName, replicas: &Replicas,
     ) -> Result<Victim, BadParameters> {
-        let quorum = replicas.quorum()?;
-        let (variant, membership) = (self.variant, self.membership);
-        let (mutant, agents, modes) = (None, self.agents, self.modes);
-        if !can_be(protocol, variant, membership) {
-            let runs_with = Membership::ALL.into_iter().filter(|m| can_be(protocol, variant, *m));
-            let names: Vec<&str> = runs_with.map(Membership::as_str).collect();
-            let why = format!(
-                "--membership {membership}: the {variant} {protocol} runs with {}",
-                names.join(" or ")
-            );
-            return Err(BadParameters(why));
-        }
-        if membership == Membership::Agreed && quorum.is_some() {
-            let why = "--n: with --membership agreed the votes follow from the view";
-            return Err(BadParameters(why.to_owned()));
-        }
-        if modes && !has_modes(protocol, variant) {
-            let why = format!("--modes: the {variant} {protocol} has no readers");
-            return Err(BadParameters(why));
-        }
-        let mut victim = Victim { protocol, variant, mutant, agents, modes, quorum, membership };
+        let mut victim = self.world(protocol, replicas)?;
         if let Some(name) = &self.mutant {
             let healthy = Subject::new(protocol, self.variant, replicas.quorum_or_default()?);
             let broken = healthy.with_mutant(name);
@@ -61,16 +46,51 @@ impl VictimFlags {
         }
         Ok(victim)
     }
+
+    fn world(&self, protocol: ProtocolName, replicas: &Replicas) -> Result<Victim, BadParameters> {
+        let quorum = replicas.quorum()?;
+        let (mutant, variant, agents, modes) = (None, self.variant, self.agents, self.modes);
+        let bad = |why: String| Err(BadParameters(why));
+        if !protocol.card().variants.contains(&variant) {
+            return bad(format!("--variant {variant}: there is no such {protocol}"));
+        }
+        if !protocol.is_lock() {
+            let given = [(quorum.is_some(), "--n"), (agents, "--agents"), (modes, "--modes")];
+            if let Some((_, flag)) = given.into_iter().find(|(given, _)| *given) {
+                return bad(format!("{flag}: {protocol} guards no locks"));
+            }
+        }
+        // Who agrees on who is in does nothing else, and need not be told to.
+        let membership = match self.membership {
+            Membership::Fixed if !protocol.is_lock() => Membership::Agreed,
+            membership => membership,
+        };
+        if !can_be(protocol, variant, membership) {
+            let runs_with = Membership::ALL.into_iter().filter(|m| can_be(protocol, variant, *m));
+            let names: Vec<&str> = runs_with.map(Membership::as_str).collect();
+            return bad(format!(
+                "--membership {membership}: the {variant} {protocol} runs with {}",
+                names.join(" or ")
+            ));
+        }
+        if membership == Membership::Agreed && quorum.is_some() {
+            return bad("--n: with --membership agreed the votes follow from the view".to_owned());
+        }
+        if modes && !has_modes(protocol, variant) {
+            return bad(format!("--modes: the {variant} {protocol} has no readers"));
+        }
+        Ok(Victim { protocol, variant, mutant, agents, modes, quorum, membership })
+    }
 }
 
 /// Whether a protocol knows that kind of membership.
-pub(crate) fn can_be(protocol: ProtocolName, variant: Variant, membership: Membership) -> bool {
-    membership == Membership::Fixed
+fn can_be(protocol: ProtocolName, variant: Variant, membership: Membership) -> bool {
+    (membership == Membership::Fixed && protocol.is_lock())
         || variant == Variant::Shipped && protocol.card().memberships.contains(&membership)
 }
 
 /// Whether some of its users may be inside together.
-pub(crate) fn has_modes(protocol: ProtocolName, variant: Variant) -> bool {
+fn has_modes(protocol: ProtocolName, variant: Variant) -> bool {
     variant == Variant::Shipped && protocol.card().promises.modes
 }
 

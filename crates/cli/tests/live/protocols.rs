@@ -36,7 +36,7 @@ fn witness(protocol: ProtocolName) -> Witness {
 
 #[tokio::test]
 async fn contending_workers_are_never_inside_together() {
-    for protocol in ProtocolName::ALL.iter().copied() {
+    for protocol in ProtocolName::locks() {
         let fleet = swarm(protocol, 3).await;
         let witness = witness(protocol);
         let mut load = Load::new(&witness);
@@ -55,7 +55,7 @@ async fn contending_workers_are_never_inside_together() {
 
 #[tokio::test]
 async fn after_a_killed_holder_the_next_is_in_within_the_lease() {
-    for protocol in ProtocolName::ALL.iter().copied() {
+    for protocol in ProtocolName::locks() {
         let fleet = swarm(protocol, 3).await;
         for (round, peer) in fleet.peers.iter().enumerate().take(2) {
             let name = format!("/protocols/holder-{round}");
@@ -76,7 +76,7 @@ async fn after_a_killed_holder_the_next_is_in_within_the_lease() {
 
 #[tokio::test]
 async fn after_a_killed_machine_the_next_is_in_after_the_lease_and_not_before() {
-    for protocol in ProtocolName::ALL.iter().copied() {
+    for protocol in ProtocolName::locks() {
         let mut fleet = swarm(protocol, 5).await;
         let name = "/protocols/machine";
         let holder = fleet.peers[4].client().await;
@@ -104,7 +104,7 @@ async fn after_a_killed_machine_the_next_is_in_after_the_lease_and_not_before() 
 
 #[tokio::test]
 async fn the_others_go_on_without_a_killed_peer() {
-    for protocol in ProtocolName::ALL.iter().copied() {
+    for protocol in ProtocolName::locks() {
         let mut fleet = swarm(protocol, 5).await;
         let witness = witness(protocol);
         let mut load = Load::new(&witness);
@@ -139,7 +139,7 @@ fn command(peer: &Peer, words: &[&str]) -> Output {
 
 #[tokio::test]
 async fn a_swarm_says_which_protocol_it_runs_and_what_its_users_do_without() {
-    for protocol in ProtocolName::ALL.iter().copied() {
+    for protocol in ProtocolName::locks() {
         let fleet = swarm(protocol, 1).await;
         let (peer, promises) = (&fleet.peers[0], protocol.card().promises);
         let status: Value =

@@ -57,7 +57,7 @@ use sigmalock_core::{
 };
 
 use crate::agreed::OverViews;
-use crate::catalogue::{Card, Family, Membership, Promises};
+use crate::catalogue::{Card, Family, Membership, Promises, Variant};
 use crate::parts::hosting::Terms;
 use crate::parts::{Driven, GoesBy, Placement, Rules, Sound};
 use local::Local;
@@ -71,6 +71,7 @@ pub const CARD: Card = Card {
     source: "our own",
     family: Family::Layer,
     memberships: &Membership::ALL,
+    variants: &Variant::ALL,
     promises: Promises::EXCLUSION,
     answers: &[],
     mutants: Mutant::CARDS,

@@ -70,7 +70,7 @@ pub use self::mutant::Mutant;
 pub use self::over::OverViews;
 pub use self::request::{Reply, Request};
 use self::whereabouts::Whereabouts;
-use crate::catalogue::{Card, Family, Membership, Promises};
+use crate::catalogue::{Card, Family, Membership, Promises, Variant};
 use crate::parts::hosting::Terms;
 use crate::parts::quorum::VOTERS_MAX;
 use crate::parts::{Driven, GoesBy, Rules, Sound};
@@ -83,6 +83,7 @@ pub const CARD: Card = Card {
     source: "our own",
     family: Family::Layer,
     memberships: &[Membership::Agreed],
+    variants: &[Variant::Shipped],
     promises: Promises::EXCLUSION,
     answers: &[],
     mutants: Mutant::CARDS,
@@ -410,10 +411,7 @@ impl<P: OverViews, R: Rules> Agreed<P, R> {
     fn on_request(&mut self, cx: Cx<'_, '_, P, R>, id: CallId, request: Request<P::Request>) {
         let request = match request {
             Request::Inside(request) => return self.pass_in(cx, Input::Request { id, request }),
-            Request::Members(MemberRequest::Forget { gone, unverified }) => {
-                views::Request::Forget { gone, unverified }
-            }
-            Request::Members(MemberRequest::Disown) => views::Request::Disown,
+            Request::Members(wish) => wish.into(),
         };
         self.pass_views(cx, Input::Request { id, request });
     }

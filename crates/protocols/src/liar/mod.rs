@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{Birth, Context, Effect, Input, Protocol};
 
-use crate::catalogue::{Card, Family, Membership, Promises};
+use crate::catalogue::{Card, Family, Membership, Promises, Variant};
 use crate::parts::{Driven, Placement};
 
 /// What there is to know of it.
@@ -17,6 +17,7 @@ pub const CARD: Card = Card {
     source: "our own",
     family: Family::Layer,
     memberships: &[Membership::Fixed, Membership::Open],
+    variants: &[Variant::Shipped],
     promises: Promises::EXCLUSION,
     answers: &[],
     mutants: &[],

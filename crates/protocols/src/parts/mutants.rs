@@ -24,6 +24,8 @@ pub struct MutantCard {
     pub agents: bool,
     /// Whether there must be readers, permits or several locks at once for it to show.
     pub modes: bool,
+    /// Whether it shows where its protocol runs alone, and guards no locks.
+    pub alone: bool,
     /// Whether worlds drawn at random lead there too rarely, or are allowed what it does: it is told as a story in
     /// the tests of its protocol.
     pub told: bool,
@@ -33,8 +35,9 @@ impl MutantCard {
     /// One that shows in any world.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, oracle: &'static str) -> Self {
-        let (membership, agents, modes, told) = (Membership::Fixed, false, false, false);
-        Self { name, about, oracle, membership, agents, modes, told }
+        let (membership, agents, modes) = (Membership::Fixed, false, false);
+        let (alone, told) = (false, false);
+        Self { name, about, oracle, membership, agents, modes, alone, told }
     }
     /// It shows where hosting is open.
     #[must_use]
@@ -55,6 +58,11 @@ impl MutantCard {
     #[must_use]
     pub const fn modes(self) -> Self {
         Self { modes: true, ..self }
+    }
+    /// It shows where its protocol runs alone.
+    #[must_use]
+    pub const fn alone(self) -> Self {
+        Self { alone: true, ..self }
     }
     /// It is told as a story.
     #[must_use]

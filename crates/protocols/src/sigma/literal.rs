@@ -14,6 +14,7 @@
 //! A client is a peer, and its id is all the identity there is: a peer that has left and asks again is
 //! the same client. So it wants a lock once at a time; a second wish for the same name is refused.
 
+mod inspect;
 mod message;
 mod replica;
 #[cfg(test)]

@@ -118,7 +118,7 @@ use client::Client;
 use host::Host;
 
 use crate::agreed::OverViews;
-use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises};
+use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises, Variant};
 use crate::parts::hosting::{Hosting, Terms, World};
 use crate::parts::{Driven, GoesBy, Placement, Rules, Sound};
 
@@ -132,6 +132,7 @@ pub const CARD: Card = Card {
     source: "Lin, Lian, Chen, Zhang 2004",
     family: Family::Lock,
     memberships: &Membership::ALL,
+    variants: &Variant::ALL,
     promises: Promises::ALL,
     answers: &[("RESPONSE", &["REQUEST", "YIELD", "SEAL"]), ("RENEWED", &["RENEW"])],
     mutants: Mutant::CARDS,

@@ -120,6 +120,7 @@ pub const CARD: Card = Card {
     source: "Lin, Lian, Chen, Zhang 2004, Section III",
     family: Family::Lock,
     memberships: &[Membership::Fixed, Membership::Agreed],
+    variants: &Variant::ALL,
     promises: Promises::EXCLUSION,
     answers: &[("RESPONSE", &["REQUEST"])],
     mutants: &[],

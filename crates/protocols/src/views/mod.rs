@@ -40,6 +40,7 @@ mod confirmations;
 mod disk;
 mod dispatch;
 mod founding;
+mod inspect;
 mod lookout;
 mod message;
 mod mutant;
@@ -54,9 +55,11 @@ mod wishes;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
-use crate::catalogue::{Card, Family, Membership, Promises};
-use crate::parts::{Rules, Sound};
-use sigmalock_core::{Context, ForgetRefusal, Input, LocalTime, PeerId, Protocol};
+use crate::catalogue::{
+    Card, Family, ListedMembers, MembersProtocol, Membership, Plan, Promises, Variant,
+};
+use crate::parts::{Driven, Rules, Sound};
+use sigmalock_core::{Context, ForgetRefusal, Input, LocalTime, MemberRequest, PeerId, Protocol};
 
 pub use acceptor::Acceptor;
 use campaign::Campaign;
@@ -88,6 +91,7 @@ pub const CARD: Card = Card {
     source: "after Paxos",
     family: Family::Members,
     memberships: &[Membership::Agreed],
+    variants: &[Variant::Shipped],
     promises: Promises::EXCLUSION,
     answers: &[],
     mutants: Mutant::CARDS,
@@ -356,6 +360,42 @@ impl<R: Rules> Views<R> {
         if takes && let Some(badge) = next.badge(self.me) {
             self.badge = Some(badge);
         }
+    }
+}
+
+impl<R: Rules> Driven for Views<R> {
+    fn roster(&self) -> Option<&Roster> {
+        self.roster.as_ref()
+    }
+    fn is_member(&self) -> bool {
+        self.standing() == Standing::Member
+    }
+    fn has_forgotten(&self) -> bool {
+        self.standing() == Standing::Lost || self.loss().is_some()
+    }
+    fn of_members(wish: MemberRequest) -> Option<Request> {
+        Some(wish.into())
+    }
+    fn may_go(&self) -> bool {
+        !self.is_member() || self.is_alone()
+    }
+}
+
+impl<R: Rules> MembersProtocol for Views<R> {
+    fn standing(&self) -> Standing {
+        self.standing()
+    }
+    fn accepted(&self) -> Option<(Ballot, Change)> {
+        self.accepted()
+    }
+}
+
+impl<R: Rules> ListedMembers<R> for Views<R> {
+    fn plan(me: PeerId, plan: &Plan<R>) -> Self {
+        let mut config = Config::with_rules(plan.lease_max, plan.rules);
+        config.dead_after = plan.dead_after;
+        config.round_trip_worst = plan.round_trip_worst;
+        Self::new(me, config)
     }
 }
 

@@ -6,7 +6,7 @@ crate::parts::mutants::mutants! {
     /// Half of a view chooses its successor.
     HalfIsEnough = "half-is-enough": "exclusion" agreed,
     /// Promises are not written down.
-    ForgetsPromises = "forgets-promises": "exclusion" agreed told,
+    ForgetsPromises = "forgets-promises": "promises" agreed alone,
     /// A proposer goes by its own wish, whatever may have been chosen.
     IgnoresAccepted = "ignores-accepted": "exclusion" agreed told,
     /// A member accepts the next view as soon as it knows the last.
@@ -16,11 +16,11 @@ crate::parts::mutants::mutants! {
     /// In a large view a guard lasts for a whole lease of its own clock after most were heard to be in it.
     ConfirmsForTooLong = "confirms-for-too-long": "exclusion" agreed told,
     /// Who lost its memory learns the view from the others and goes on.
-    RelearnsViews = "relearns-views": "exclusion" agreed told,
+    RelearnsViews = "relearns-views": "acceptance" agreed alone,
     /// Who lost its memory takes any view without it for its removal, also one from before it was a member.
     TakesOldViewsForRemoval = "takes-old-views-for-removal": "exclusion" agreed told,
     /// Who lost its memory has a say in the next view as long as it is in.
-    AcceptsThoughLost = "accepts-though-lost": "exclusion" agreed told,
+    AcceptsThoughLost = "accepts-though-lost": "acceptance" agreed alone,
     /// A peer is a member again under the badge of its former membership.
     KeepsItsBadge = "keeps-its-badge": "exclusion" agreed told,
     /// Who wanted in once is added though it has been in and out since.
@@ -32,17 +32,17 @@ crate::parts::mutants::mutants! {
     /// Who was known to be in a view counts as known to be in the next.
     KeepsConfirmations = "keeps-confirmations": "exclusion" agreed told,
     /// Who comes back with its disk accepts the next view at once, however new the last one is.
-    AcceptsOnceRestarted = "accepts-once-restarted": "exclusion" agreed told,
+    AcceptsOnceRestarted = "accepts-once-restarted": "acceptance" agreed alone,
     /// Who comes back with its disk knows what it promised, but not what it accepted.
-    ForgetsAcceptances = "forgets-acceptances": "exclusion" agreed told,
+    ForgetsAcceptances = "forgets-acceptances": "promises" agreed alone,
     /// Who comes back with its disk counts its ballots from the beginning.
     CountsBallotsAnew = "counts-ballots-anew": "exclusion" agreed told,
     /// Of what others have accepted a proposer goes by the oldest.
     GoesByTheOldest = "goes-by-the-oldest": "exclusion" agreed told,
     /// A promise is heard before it is on disk.
-    SpeaksBeforeItWrites = "speaks-before-it-writes": "exclusion" agreed told,
+    SpeaksBeforeItWrites = "speaks-before-it-writes": "promises" agreed alone,
     /// A member that asks to be added again is replaced by its new self in one change.
-    ReplacesInOneChange = "replaces-in-one-change": "exclusion" agreed told,
+    ReplacesInOneChange = "replaces-in-one-change": "succession" agreed alone,
     /// A peer goes on with the disk it has, whatever others remember.
     TrustsAnyDisk = "trusts-any-disk": "exclusion" agreed,
     /// A peer does not mind that others have heard of more records than are on its disk.
@@ -54,11 +54,11 @@ crate::parts::mutants::mutants! {
     /// A disk of before the peer was a member is good without anybody's word.
     TrustsDisksOfBefore = "trusts-disks-of-before": "exclusion" agreed told,
     /// A peer that came back promises things before anybody has vouched for its disk.
-    VotesUnvouched = "votes-unvouched": "exclusion" agreed told,
+    VotesUnvouched = "votes-unvouched": "acceptance" agreed alone,
     /// A peer that came back is content when one member has vouched for its disk, whatever the others say.
     BelievesTheFirst = "believes-the-first": "exclusion" agreed told,
     /// A peer that came back waits for the word of all members that were there, though they are gone.
-    WaitsForAllItSaw = "waits-for-all-it-saw": "exclusion" agreed told,
+    WaitsForAllItSaw = "waits-for-all-it-saw": "convergence" agreed alone,
     /// A member vouches for a start of another one before that is on its own disk.
     VouchesBeforeItWrites = "vouches-before-it-writes": "exclusion" agreed told,
     /// Who lost its memory vouches for the disks of others, of which it remembers nothing.

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeSet;
 
-use sigmalock_core::{CallId, ForgetRefusal, PeerId};
+use sigmalock_core::{CallId, ForgetRefusal, MemberRequest, PeerId};
 
 use super::roster::Roster;
 use super::{Cx, Views};
@@ -87,5 +87,14 @@ impl<R: Rules> Views<R> {
             Request::Found | Request::Settled { .. } => Reply::Refused,
         };
         cx.reply(id, reply);
+    }
+}
+
+impl From<MemberRequest> for Request {
+    fn from(wish: MemberRequest) -> Self {
+        match wish {
+            MemberRequest::Forget { gone, unverified } => Self::Forget { gone, unverified },
+            MemberRequest::Disown => Self::Disown,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Views, walked through at random and explored in full.
+//! Views, told as stories and explored in full. Torture walks through them at random (`lab torture --protocol views`).
 
 mod bounds;
 mod fleet;
@@ -6,4 +6,3 @@ mod foundings;
 mod input;
 mod model;
 mod stories;
-mod walks;

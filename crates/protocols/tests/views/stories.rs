@@ -1,4 +1,4 @@
-//! Stories that take more coincidences than a walk comes to.
+//! Stories that take more coincidences than torture comes to.
 
 use sigmalock_core::{Birth, Message as _, Span};
 use sigmalock_protocols::views::{Badge, Change, Message, Mutant, Request, Roster, Saved, Timer};

@@ -43,7 +43,7 @@ const CROWD_MAX: u64 = 16;
 /// By then all who are there from the beginning are in, if nothing goes wrong before.
 const ALL_IN: Span = Span::from_secs(25);
 /// Longer than any world lasts.
-const NEVER: Span = Span::from_secs(36_000);
+pub(super) const NEVER: Span = Span::from_secs(36_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

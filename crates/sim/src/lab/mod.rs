@@ -7,6 +7,7 @@ mod disks;
 mod draw;
 pub mod figures;
 mod lan;
+mod members;
 mod memories;
 pub mod meter;
 mod mishaps;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
+use sigmalock_protocols::catalogue::{Membership, Variant};
 use sigmalock_protocols::parts::Quorum;
 
 use super::torture::{Failure, Victim, torture, torture_seed};
@@ -16,7 +16,7 @@ const PACK_MAX: u64 = 64;
 pub fn hunt(
     mutant: Mutant, quorum: Option<Quorum>, seeds: Range<u64>, jobs: usize,
 ) -> Option<Failure> {
-    let protocol = mutant::owner_of(mutant).unwrap_or(ProtocolName::Sigma);
+    let protocol = mutant::hunted_in(mutant);
     let (variant, membership) = (Variant::Shipped, mutant.membership);
     let (agents, modes) = (mutant.agents, mutant.modes);
     // A host that moves a vote wrongly matters most where few votes win.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use sigmalock_core::{Name, NameError, Span};
+use sigmalock_protocols::catalogue::ProtocolName;
 
 use crate::latency::Latency;
 use crate::network::Network;
@@ -59,6 +60,9 @@ pub enum PointError {
         /// What was given.
         value: f64,
     },
+    /// There is nothing to measure.
+    #[error("{0} guards no locks, so there is nothing to measure")]
+    NoLock(ProtocolName),
     /// No time to measure.
     #[error("the duration should be longer than 0")]
     NoDuration,
@@ -146,7 +150,11 @@ impl PointConfig {
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), PointError> {
+    /// Whether it can be measured.
+    pub fn check(&self) -> Result<(), PointError> {
+        if !self.subject.protocol.is_lock() {
+            return Err(PointError::NoLock(self.subject.protocol));
+        }
         match self.load {
             Load::RatePerS(rate) if !(rate > 0.0 && rate <= RATE_MAX) => {
                 return Err(PointError::Rate(rate));
@@ -221,7 +229,7 @@ fn ms(span: Span) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sigmalock_protocols::catalogue::{ProtocolName, Variant};
+    use sigmalock_protocols::catalogue::Variant;
     use sigmalock_protocols::parts::Quorum;
 
     fn point(load: Load) -> PointConfig {
@@ -238,6 +246,9 @@ mod tests {
         assert!(error(point(Load::RatePerS(10_001.0))).contains("at most 10000 requests"));
         assert!(error(point(Load::Clients(0))).contains("client"));
         assert!(error(point(Load::Clients(20_001))).contains("between 1 and 20000 clients"));
+        let mut bad = point(Load::Clients(1));
+        bad.subject.protocol = ProtocolName::Views;
+        assert!(error(bad).contains("views guards no locks"));
         let mut bad = point(Load::Clients(1));
         bad.network.loss = 1.5;
         assert!(error(bad).contains("loss"));

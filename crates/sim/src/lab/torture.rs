@@ -9,7 +9,7 @@ use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
-use super::{agreed, draw, open};
+use super::{agreed, draw, members, open};
 use crate::history::TrueTime;
 use crate::mutant::{Mutant, TAKES_LOCKS_IN_ANY_ORDER};
 use crate::oracles::Violation;
@@ -43,6 +43,7 @@ impl Victim {
         let mut subject = Subject::new(self.protocol, self.variant, quorum);
         subject.mutant = self.mutant;
         let (subject, mut config) = match self.membership {
+            _ if !self.protocol.is_lock() => members::case(subject, seed),
             Membership::Fixed => draw::case(subject, self.crowd(), seed),
             Membership::Open => open::case(subject, self.crowd(), seed),
             Membership::Agreed => agreed::case(subject, self.crowd(), seed),
@@ -87,6 +88,7 @@ impl Victim {
         let quorum = match self.membership {
             Membership::Fixed => format!(" --n {} --m {}", quorum.n(), quorum.m()),
             Membership::Open => format!(" --membership open --n {} --m {}", quorum.n(), quorum.m()),
+            Membership::Agreed if !protocol.is_lock() => String::new(),
             Membership::Agreed => " --membership agreed".to_owned(),
         };
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant}")).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, Row, TrueTime};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Accounting {
     answers: Answers,
 }

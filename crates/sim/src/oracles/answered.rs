@@ -22,7 +22,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, TrueTime, What, Word};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Answered {
     setting: Setting,
     board: Board,

@@ -7,14 +7,14 @@ use sigmalock_core::{CallId, Incarnation, Mode, Name, PeerId, RequestId};
 use crate::history::{Record, TrueTime, What};
 
 /// All locks that somebody waits for or is inside of.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Board {
     locks: BTreeMap<Name, Lock>,
     requests: BTreeMap<RequestId, (Name, TrueTime, Mode)>,
 }
 
 /// One lock.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Lock {
     /// Who waits, in order of asking, and whether for ever.
     pub(super) waiting: BTreeMap<(TrueTime, RequestId), bool>,
@@ -144,7 +144,8 @@ impl Board {
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
-            | What::Healed => {}
+            | What::Healed
+            | What::Views(_) => {}
         }
     }
 
@@ -193,6 +194,7 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Started(_)
         | What::FellAsleep(_)
         | What::Woke(_)
-        | What::Healed => None,
+        | What::Healed
+        | What::Views(_) => None,
     }
 }

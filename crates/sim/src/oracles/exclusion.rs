@@ -15,7 +15,7 @@ use super::{Oracle, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Exclusion {
     board: Board,
     /// Who was told to stop, or whose peer crashed, before its deadline, and has not said that it has left.

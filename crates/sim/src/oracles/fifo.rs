@@ -17,7 +17,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fifo {
     head_start: Span,
     board: Board,

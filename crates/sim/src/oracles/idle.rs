@@ -13,7 +13,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, TrueTime};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Idle {
     limit: Span,
     board: Board,

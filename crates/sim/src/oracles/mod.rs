@@ -16,22 +16,33 @@
 //! | [`progress`] | where clients take several locks at once, nobody waits in a circle |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
+//! | [`succession`] | each view has one successor, and neighbours have a memory in common |
+//! | [`acceptance`] | nobody accepts a successor but a member that knows all it promised, and not too soon |
+//! | [`promises`] | what a member says that it promised is on its disk, and kept |
+//! | [`convergence`] | after the heal all who want in are in one view, and nobody else is |
+//!
+//! The last four are about peers that agree on who is in ([`of_members`]), the others about locks; [`accounting`] is about both.
+//!
 //! Each has a mutant that it must catch: [`sigmalock_protocols::parts::MutantCard::oracle`].
 //!
 //! An oracle sees the history go by once and keeps only what is under way, so that runs can be long.
 
+pub mod acceptance;
 pub mod accounting;
 pub mod answered;
 mod board;
+pub mod convergence;
 pub mod exclusion;
 pub mod fifo;
 pub mod idle;
 pub mod notice;
 pub mod progress;
+pub mod promises;
 pub mod refusals;
 pub mod register;
 pub mod sharing;
 pub mod stall;
+pub mod succession;
 pub mod tokens;
 pub mod turns;
 
@@ -41,17 +52,21 @@ mod tale;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::Answers;
 
+pub use self::acceptance::Acceptance;
 pub use self::accounting::Accounting;
 pub use self::answered::Answered;
+pub use self::convergence::Convergence;
 pub use self::exclusion::Exclusion;
 pub use self::fifo::Fifo;
 pub use self::idle::Idle;
 pub use self::notice::Notice;
 pub use self::progress::Progress;
+pub use self::promises::Promises;
 pub use self::refusals::Refusals;
 pub use self::register::Register;
 pub use self::sharing::Sharing;
 pub use self::stall::Stall;
+pub use self::succession::Succession;
 pub use self::tokens::Tokens;
 pub use self::turns::Turns;
 use crate::history::{Ledger, Record, TrueTime};
@@ -75,6 +90,8 @@ pub struct Setting {
     pub entries_per_grant: Option<u64>,
     /// Whether clients take several locks at once.
     pub several: bool,
+    /// The longest lease.
+    pub lease_max: Span,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
 }
@@ -91,7 +108,7 @@ pub struct Violation {
 }
 
 /// Watches a history go by and objects. Keeps no more than it needs, so that runs can be long.
-pub trait Oracle {
+pub trait Oracle: Fork {
     /// Its name, as violations and the documentation spell it.
     fn name(&self) -> &'static str;
     /// The next record, in true-time order.
@@ -100,8 +117,26 @@ pub trait Oracle {
     fn finish(&mut self, end: TrueTime, ledger: &Ledger, violations: &mut Vec<Violation>);
 }
 
+/// An oracle that can judge on in two runs that part. All that can be cloned can.
+pub trait Fork {
+    /// Another one, which has seen the same.
+    fn fork(&self) -> Box<dyn Oracle>;
+}
+
+impl<O: Oracle + Clone + 'static> Fork for O {
+    fn fork(&self) -> Box<dyn Oracle> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Oracle> {
+    fn clone(&self) -> Self {
+        (**self).fork()
+    }
+}
+
 /// The names of all oracles.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 17] = [
     "exclusion",
     "tokens",
     "register",
@@ -115,9 +150,25 @@ pub const NAMES: [&str; 13] = [
     "refusals",
     "progress",
     "accounting",
+    "succession",
+    "acceptance",
+    "promises",
+    "convergence",
 ];
 
-/// All oracles, as far as they apply.
+/// What must be true where peers agree on who is in, and of nothing else.
+#[must_use]
+pub fn of_members(setting: Setting) -> Vec<Box<dyn Oracle>> {
+    vec![
+        Box::new(Succession::default()),
+        Box::new(Acceptance::new(setting)),
+        Box::new(Promises::default()),
+        Box::new(Convergence::new(setting)),
+        Box::new(Accounting::new(setting)),
+    ]
+}
+
+/// All that must be true of locks, as far as it applies.
 #[must_use]
 pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
     let mut oracles: Vec<Box<dyn Oracle>> = vec![

@@ -12,7 +12,7 @@ use super::{Oracle, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Notice {
     /// Holders that were not told yet, and their deadlines.
     inside: BTreeMap<RequestId, TrueTime>,

@@ -10,7 +10,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Progress {
     setting: Setting,
     board: Board,

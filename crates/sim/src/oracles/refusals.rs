@@ -17,7 +17,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ending, Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Refusals {
     head_start: Span,
     limit: Span,

@@ -20,7 +20,7 @@ use crate::history::{Ledger, Record, TrueTime, What};
 const PAST_MAX: usize = 10_000;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Register {
     board: Board,
     locks: BTreeMap<Name, Turns>,
@@ -30,14 +30,14 @@ pub struct Register {
 }
 
 /// Turns count the grants of a lock.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Turns {
     granted: u64,
     by_mode: BTreeMap<Mode, Last>,
 }
 
 /// The last turns in one mode.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Last {
     granted: u64,
     accepted: u64,

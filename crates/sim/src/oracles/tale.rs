@@ -16,6 +16,7 @@ pub(super) fn setting() -> Setting {
         queues: true,
         entries_per_grant: None,
         several: false,
+        lease_max: Span::from_secs(10),
         patience_after_heal: Span::from_secs(10),
     }
 }

@@ -14,7 +14,7 @@ use super::{Oracle, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Tokens {
     board: Board,
     /// The highest that was shown for each lock, in each mode.

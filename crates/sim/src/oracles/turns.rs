@@ -17,7 +17,7 @@ use super::{Oracle, Setting, Violation};
 use crate::history::{Ledger, Record, TrueTime, What};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Turns {
     head_start: Span,
     entries_per_grant: u64,
@@ -26,7 +26,7 @@ pub struct Turns {
 }
 
 /// One lock.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Row {
     /// When something last ended at a peer.
     ended: BTreeMap<PeerId, TrueTime>,

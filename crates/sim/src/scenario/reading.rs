@@ -135,6 +135,9 @@ impl Draft {
         let name = self.names.first().ok_or("nobody asks for anything")?.clone();
         let network = Network::perfect(latency);
         let protocol = self.protocol.unwrap_or(ProtocolName::Sigma);
+        if !protocol.is_lock() {
+            return Err(format!("{protocol} guards no locks, and stories are about locks"));
+        }
         let mut subject = Subject::new(protocol, self.variant, quorum);
         subject.entries_per_grant = self.entries_per_grant;
         subject.tuning = Tuning { durable: self.durable, ..Tuning::default() };

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use sigmalock_core::{Mode, PeerId, RequestId, Span};
+use sigmalock_protocols::views::{Standing, count};
 
 use super::Cast;
-use crate::history::{Ending, Record, TrueTime, What};
-use crate::watch::Watch;
+use crate::faults::Fault;
+use crate::history::{Ending, OfViews, Record, TrueTime, What};
+use crate::watch::{Spoken, Watch};
 
 /// Tells a run.
 pub(super) struct Teller<'a> {
@@ -26,7 +28,7 @@ impl<'a> Teller<'a> {
         let time = Span::from_micros(at.0).to_string();
         self.lines.push(format!("{:>9}  {what}", if at.0 == 0 { "0ms" } else { &time }));
     }
-    fn message(&mut self, at: TrueTime, from: PeerId, to: PeerId, text: &dyn Display, end: &str) {
+    fn message(&mut self, at: TrueTime, from: PeerId, to: PeerId, text: &dyn Spoken, end: &str) {
         let route = format!("{} → {}", self.cast.name(from), self.cast.name(to));
         let text = self.cast.rename(&text.to_string());
         self.line(at, format_args!("{route:<12} {text}{end}"));
@@ -35,20 +37,23 @@ impl<'a> Teller<'a> {
 
 impl Watch for Teller<'_> {
     fn on_send(
-        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display,
+        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Spoken,
         arrives: Option<TrueTime>,
     ) {
         if arrives.is_none() {
             self.message(at, from, to, message, "   … is lost");
         }
     }
-    fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display) {
+    fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Spoken) {
         self.message(at, from, to, message, "");
     }
     fn on_note(&mut self, at: TrueTime, peer: PeerId, note: &dyn Display) {
         self.line(at, format_args!("             ({}: {note})", self.cast.name(peer)));
     }
-    fn on_fault(&mut self, at: TrueTime, fault: &dyn Display) {
+    fn on_heal(&mut self, at: TrueTime) {
+        self.line(at, "*** the world is healed");
+    }
+    fn on_fault(&mut self, at: TrueTime, fault: &Fault) {
         self.line(at, format_args!("*** {}", self.cast.rename_words(&fault.to_string())));
     }
     fn on_record(&mut self, record: &Record) {
@@ -113,6 +118,26 @@ impl Words {
             | What::Woke(_)
             | What::Answered { .. }
             | What::Healed => return None,
+            What::Views(deed) => return of_views(deed),
         })
     }
+}
+
+/// The same among peers that agree on who is in.
+fn of_views(deed: &OfViews) -> Option<String> {
+    Some(match deed {
+        OfViews::Learned { peer, roster, .. } => format!("{peer} is at {roster}"),
+        OfViews::Stands { peer, standing: Standing::Member } => format!("{peer} is a member"),
+        OfViews::Stands { peer, standing: Standing::Lost } => format!("{peer} has lost its memory"),
+        OfViews::Stands { peer, standing: Standing::Outside } => format!("{peer} is outside"),
+        OfViews::Leaves(peer) => format!("{peer} is told to leave"),
+        OfViews::Settled(view) => format!("the newcomer of view {} knows enough", count(*view)),
+        OfViews::Accepted { peer, view, .. } => {
+            format!("{peer} accepts a successor of view {}", count(*view))
+        }
+        OfViews::Began { .. }
+        | OfViews::Recalls { .. }
+        | OfViews::Vouched(_)
+        | OfViews::Promised { .. } => return None,
+    })
 }

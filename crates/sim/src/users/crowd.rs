@@ -1,20 +1,22 @@
 //! Who asks when: arrivals, loops, the roll call after the heal, and what scripts say.
 
-use sigmalock_core::{Name, Span};
+use sigmalock_core::{Name, PeerId, Span};
 
-use super::{Deed, User, UserEvent};
+use super::{Deed, User, UserEvent, Users};
+use crate::run::LockProtocol;
+use crate::script::Action;
 use crate::watch::Watch;
 use crate::workload::{Arrivals, Errand};
-use crate::world::{Event, LockProtocol, World};
+use crate::world::{Event, World};
 
 /// Who was turned away thinks at least this long before asking again, so that time passes.
 pub(super) const AFTER_REFUSAL_MIN: Span = Span::from_millis(10);
 /// Idle clients ask once more within this long after the heal.
 const ROLL_CALL: Span = Span::from_secs(1);
 
-impl<P: LockProtocol, W: Watch> World<'_, P, W> {
+impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
     /// Makes the clients that exist from the beginning.
-    pub(crate) fn people(&mut self) {
+    pub(super) fn people(&mut self) {
         match self.config.workload.arrivals {
             Arrivals::Scripted => {}
             Arrivals::Poisson { clients_min, .. } => {
@@ -65,11 +67,12 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         if per_s > 0.0 && !self.healed {
             let mean = Span::from_micros((1e6 / per_s) as u64);
             let at = self.now + self.users.rng.exponential(mean);
-            self.queue.push(at, Event::Arrival);
+            let arrival = UserEvent { user: 0, epoch: 0, deed: Deed::Arrive };
+            self.queue.push(at, Event::User(arrival));
         }
     }
 
-    pub(crate) fn on_arrival(&mut self) {
+    pub(super) fn on_arrival(&mut self) {
         if self.healed {
             return;
         }
@@ -107,7 +110,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     /// The peer is down: whatever its users had under way is over.
-    pub(crate) fn forsake_users(&mut self, index: usize) {
+    pub(super) fn forsake_users(&mut self, index: usize) {
         let calls = std::mem::take(&mut self.peers[index].calls);
         for (_, user) in calls {
             self.finish(user);
@@ -115,7 +118,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     /// The peer is back: its users begin anew.
-    pub(crate) fn encourage_users(&mut self, index: usize) {
+    pub(super) fn encourage_users(&mut self, index: usize) {
         for user in 0..self.users.list.len() as u32 {
             let record = &self.users.list[user as usize];
             let idle = record.session.is_none() && !self.users.idle.contains(&user);
@@ -127,7 +130,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
     }
 
     /// After the heal every idle user asks once more, and waits for as long as it takes.
-    pub(crate) fn roll_call(&mut self) {
+    pub(super) fn roll_call(&mut self) {
         if self.config.workload.arrivals == Arrivals::Scripted {
             return;
         }
@@ -141,19 +144,40 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         }
     }
 
-    pub(crate) fn scripted_acquire(&mut self, index: usize, name: &Name, errand: Errand) {
+    pub(super) fn on_told(&mut self, action: &Action) {
+        let place = |peer: &PeerId| self.roster.index(*peer);
+        match action {
+            Action::Fault(_) => {}
+            Action::Acquire { peer, name, errand } => {
+                if let Some(index) = place(peer) {
+                    self.scripted_acquire(index, name, *errand);
+                }
+            }
+            Action::Release { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_release(index, name));
+            }
+            Action::Cancel { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_cancel(index, name));
+            }
+            Action::Write { peer, name } => {
+                place(peer).into_iter().for_each(|index| self.scripted_write(index, name));
+            }
+        }
+    }
+
+    fn scripted_acquire(&mut self, index: usize, name: &Name, errand: Errand) {
         let user = self.add_user(index);
         let name = self.users.name(name);
         self.ask(user, name, errand);
     }
 
-    pub(crate) fn scripted_release(&mut self, index: usize, name: &Name) {
+    fn scripted_release(&mut self, index: usize, name: &Name) {
         if let Some(user) = self.users.session_of(index, name) {
             self.do_now(user, Deed::Leave);
         }
     }
 
-    pub(crate) fn scripted_cancel(&mut self, index: usize, name: &Name) {
+    fn scripted_cancel(&mut self, index: usize, name: &Name) {
         if let Some(user) = self.users.session_of(index, name) {
             self.do_now(user, Deed::Cancel);
         }
@@ -164,7 +188,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, W> {
         self.on_user(UserEvent { user: user as u32, epoch, deed });
     }
 
-    pub(crate) fn scripted_write(&mut self, index: usize, name: &Name) {
+    fn scripted_write(&mut self, index: usize, name: &Name) {
         let name = self.users.name(name);
         let theirs = self.users.list.iter().rev().filter(|user| user.peer as usize == index);
         let last = theirs.filter_map(|user| user.last).find(|pass| pass.name == name);

@@ -1,8 +1,6 @@
 //! What the tests about the paper share: small worlds, who plays in them, and what was seen.
 #![allow(dead_code, reason = "every test program uses its own share of it")]
 
-use std::fmt::Display;
-
 use sigmalock_core::{Name, PeerId, RequestId, Span};
 use sigmalock_protocols::parts::{Hosting, Quorum};
 use sigmalock_protocols::sigma::{self, Literal, LiteralConfig, Sigma};
@@ -12,7 +10,7 @@ use sigmalock_sim::network::Network;
 use sigmalock_sim::oracles::{self, Oracle};
 use sigmalock_sim::run::{Outcome, RunConfig, run, run_watched};
 use sigmalock_sim::script::{Link, Rule, RuleEffect, Script};
-use sigmalock_sim::watch::Watch;
+use sigmalock_sim::watch::{Spoken, Watch};
 use sigmalock_sim::workload::{Arrivals, Length, Workload};
 
 pub(crate) const fn secs(secs: u64) -> Span {
@@ -196,7 +194,7 @@ impl Mail {
 
 impl Watch for Mail {
     fn on_send(
-        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display,
+        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Spoken,
         _: Option<TrueTime>,
     ) {
         let kind = message.to_string().split(' ').next().unwrap_or_default().to_owned();

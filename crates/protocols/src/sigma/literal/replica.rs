@@ -17,8 +17,8 @@ pub(super) struct Replica {
     /// Cowner and Towner.
     pub(super) owner: Option<(PeerId, u64)>,
     /// By timestamp.
-    queue: BTreeSet<(u64, PeerId)>,
-    grants: u64,
+    pub(super) queue: BTreeSet<(u64, PeerId)>,
+    pub(super) grants: u64,
     /// For TCS: the latest release, the sum of the intervals between releases, their number.
     released: Option<LocalTime>,
     intervals: (Span, u64),

@@ -6,10 +6,11 @@ use std::fmt::Display;
 use sigmalock_core::{PeerId, RequestId};
 
 use super::{Kind, State, Step, View};
+use crate::faults::Fault;
 use crate::history::{Record, TrueTime, What};
 use crate::oracles::Violation;
 use crate::scenario::{Cast, Words};
-use crate::watch::Watch;
+use crate::watch::{Spoken, Watch};
 
 /// Messages under way whose time of sending is remembered. Beyond, arrows are drawn level.
 const UNDER_WAY_MAX: usize = 100_000;
@@ -134,7 +135,7 @@ impl<'a> Recorder<'a> {
 
 impl Watch for Recorder<'_> {
     fn on_send(
-        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display,
+        &mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Spoken,
         arrives: Option<TrueTime>,
     ) {
         let text = message.to_string();
@@ -153,7 +154,7 @@ impl Watch for Recorder<'_> {
         self.note_sent(at);
     }
 
-    fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Display) {
+    fn on_deliver(&mut self, at: TrueTime, from: PeerId, to: PeerId, message: &dyn Spoken) {
         let key = (from, to, message.to_string());
         let sent = self.was_sent(&key).unwrap_or(at);
         let step = Step::new(at, Kind::Message, Some(from), self.cast.rename(&key.2));
@@ -170,7 +171,11 @@ impl Watch for Recorder<'_> {
         self.mark(at, Kind::Note, peer, format!("{}: {note}", self.cast.name(peer)));
     }
 
-    fn on_fault(&mut self, at: TrueTime, fault: &dyn Display) {
+    fn on_heal(&mut self, at: TrueTime) {
+        self.push(Step::new(at, Kind::Fault, None, "the world is healed".to_owned()));
+    }
+
+    fn on_fault(&mut self, at: TrueTime, fault: &Fault) {
         let text = self.cast.rename_words(&fault.to_string());
         // Crashes, restarts and pauses go on record with their peer.
         let told = ["crash of", "restart with", "restart without"];
@@ -207,6 +212,8 @@ impl Watch for Recorder<'_> {
             What::Wrote { request, .. } => {
                 (Kind::Fenced, request.client, format!("{words} by the fence, no harm"))
             }
+            What::Views(_) if words.is_empty() => return,
+            What::Views(_) => return self.push(Step::new(record.at, Kind::Note, None, words)),
             other => return self.note_peer(record.at, other),
         };
         let right = match &record.what {
