@@ -170,6 +170,7 @@ fn every_rule_is_needed() {
         M::BelievesOldDisks,
         M::BelievesTheAbsent,
         M::GoesOnBesideAnother,
+        M::HasASayBesideAnother,
         M::DisownsForNow,
         M::ForgetsThoughEnoughAreLeft,
         M::ForgetsThoughOutbid,
