@@ -350,6 +350,8 @@ impl<P: OverViews, R: Rules> Agreed<P, R> {
         }
         self.pass_in(cx, Input::ViewChanged(View { number, members, part }));
         for (from, view, message) in self.others.move_on() {
+            let any = self.config.breaks(Mutant::HearsWhatCameEarly);
+            let view = if any { self.view } else { view };
             self.on_inside(cx, from, view, message);
         }
     }

@@ -7,6 +7,8 @@ mutants! {
     enum Mutant;
     /// A client counts votes of hosts that are in a later view.
     CountsLaterViews = "counts-later-views": "exclusion" agreed,
+    /// A client hears in the next view what was promised in the one after that.
+    HearsWhatCameEarly = "hears-what-came-early": "exclusion" agreed told,
     /// A newcomer asks members that are not yet in its view which votes are out.
     HearsVotesOfBefore = "hears-votes-of-before": "exclusion" agreed told,
     /// A client hears renewals of hosts in any view.

@@ -255,7 +255,8 @@ impl<R: Rules> Views<R> {
     #[must_use]
     pub fn has_a_say(&self) -> bool {
         let astray = self.is_astray() && !self.config.breaks(Mutant::HasASayThoughAstray);
-        self.has_a_say_alone() && !astray && !self.has_rivals()
+        let beside = self.has_rivals() && !self.config.breaks(Mutant::HasASayBesideAnother);
+        self.has_a_say_alone() && !astray && !beside
     }
 
     /// Whether its word counts with itself.

@@ -87,6 +87,8 @@ crate::parts::mutants::mutants! {
     BelievesTheAbsent = "believes-the-absent": "exclusion" agreed told,
     /// A member goes on though it reaches a member of another view of the same number.
     GoesOnBesideAnother = "goes-on-beside-another": "exclusion" agreed told,
+    /// A member that reaches a member of another view of the same number does not vote, but has a say in the next.
+    HasASayBesideAnother = "has-a-say-beside-another": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most": "exclusion" agreed told,
     /// Who is pledged to a swarm pledges itself to another one, too.

@@ -2,8 +2,8 @@
 
 use crate::town::Message;
 use sigmalock_core::{
-    Birth, CallId, ForgetRefusal, Input, Inspect, MemberReply, MemberRequest, Name, PeerId, Span,
-    Standing,
+    Birth, CallId, ForgetRefusal, Input, Inspect, MemberReply, MemberRequest, Message as _, Name,
+    PeerId, Span, Standing,
 };
 use sigmalock_protocols::agreed::Mutant;
 use sigmalock_protocols::parts::hosting::voters;
@@ -337,4 +337,37 @@ fn a_swarm_of_another_origin_is_left_alone() {
     town.give(0, Input::Receive { from: PeerId(8), message });
     assert_eq!(town.view(0), (2, vec![0, 1]));
     assert_eq!(town.places[&0].agreed.view(town.now).unwrap().strangers, [PeerId(8)]);
+}
+
+/// Bob is told of no newer view, and asks three who have taken in two more since. Then he learns the view between.
+fn what_was_said_two_views_on_is_heard_in_the_next(broken: Option<Mutant>) -> Town {
+    let mut town = Town::of(3, broken);
+    let to_bob = |packet: &Packet| packet.to == BOB;
+    for peer in [3, 4] {
+        town.start(peer, Birth::First);
+        town.pass(Span::from_secs(3), |packet| !to_bob(packet));
+    }
+    assert_eq!((town.view(0).0, town.view(BOB).0), (5, 3));
+    let next = |packet: &Packet| match &packet.message {
+        Message::Views(views::Message::Learn(roster)) => to_bob(packet) && roster.number() == 4,
+        _ => false,
+    };
+    let learn = town.packets.iter().position(next).unwrap();
+    let learn = town.packets.swap_remove(learn);
+    town.packets.clear();
+    town.ask(BOB);
+    town.pass(STEP, |_| true);
+    town.pass(STEP, |packet| packet.message.kind() == "RESPONSE");
+    town.packets = vec![learn];
+    town.pass(STEP, |_| true);
+    assert_eq!(town.view(BOB).0, 4);
+    town
+}
+
+#[test]
+fn what_is_promised_in_a_view_counts_in_no_earlier_one() {
+    assert!(!what_was_said_two_views_on_is_heard_in_the_next(None).is_inside(BOB));
+    let broken = Mutant::HearsWhatCameEarly;
+    let town = what_was_said_two_views_on_is_heard_in_the_next(Some(broken));
+    assert!(town.is_inside(BOB), "{broken} is not caught");
 }

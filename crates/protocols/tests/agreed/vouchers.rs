@@ -156,3 +156,19 @@ fn where_two_views_of_one_number_meet_nobody_votes_until_one_of_them_is_gone() {
         assert!(are_two_inside(&town), "{broken} is not caught");
     }
 }
+
+/// Somebody wants in where members of two views of one number see each other. Whether one of the views has a successor.
+fn one_of_two_swarms_goes_on(broken: Option<Mutant>) -> bool {
+    let mut town = a_swarm_founded_once_more(broken, &[3, 4]);
+    let number = town.view(1).0;
+    town.start(5, Birth::First);
+    town.pass(Span::from_secs(40), |_| true);
+    [1, 3].iter().any(|peer| town.view(*peer).0 > number)
+}
+
+#[test]
+fn where_two_views_of_one_number_meet_neither_has_a_successor() {
+    assert!(!one_of_two_swarms_goes_on(None));
+    let broken = Mutant::HasASayBesideAnother;
+    assert!(one_of_two_swarms_goes_on(Some(broken)), "{broken} is not caught");
+}
