@@ -156,7 +156,7 @@ const BAD: &[(&str, &str)] = &[
     ("lab trace --seed 1 --steps 0", "--steps 0: this should be a whole number between 1 and 2000"),
     (
         "lab trace --seed 1 --protocol all",
-        "--protocol all: there is no such protocol; there are: sigma, strawman",
+        "--protocol all: there is no such protocol; there are: sigma, strawman, views",
     ),
     (
         "lab trace --seed 1 --protocol strawman --membership open",

@@ -92,7 +92,7 @@ pub(crate) struct Node {
     membership: Membership,
     /// How locks are guarded, the same in the whole swarm; `sigmalock lab protocols` lists what there is
     #[arg(long, value_name = "NAME", default_value = "sigma", env = "SIGMALOCK_PROTOCOL")]
-    #[arg(hide_env_values = true, value_parser = ProtocolName::from_str)]
+    #[arg(hide_env_values = true, value_parser = lock_protocol)]
     protocol: ProtocolName,
     /// Agreed membership: vote a member out that nobody reached for so long [default: 30s]
     #[arg(long, value_name = "D", env = "SIGMALOCK_DEAD_AFTER")]
@@ -188,6 +188,13 @@ fn users(text: &str) -> Result<Users, String> {
         Ok(None) => Err("there is no such group".to_owned()),
         Err(error) => Err(format!("this group cannot be looked up: {error}")),
     }
+}
+
+/// Those that guard locks are all that programs could ask something of.
+fn lock_protocol(text: &str) -> Result<ProtocolName, String> {
+    let names = || ProtocolName::locks().map(ProtocolName::as_str).collect::<Vec<_>>().join(", ");
+    let found = ProtocolName::locks().find(|protocol| protocol.as_str() == text);
+    found.ok_or_else(|| format!("there is no such protocol; there are: {}", names()))
 }
 
 fn membership(text: &str) -> Result<Membership, String> {
