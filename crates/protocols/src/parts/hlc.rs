@@ -33,7 +33,7 @@ impl fmt::Display for Hlc {
 }
 
 /// A peer's hybrid logical clock.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub struct HybridClock {
     last: Hlc,
 }

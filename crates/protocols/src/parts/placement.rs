@@ -24,7 +24,7 @@ pub const PEERS_MAX: usize = 1 << 14;
 pub const KNOWN_FOR: Span = Span::from_secs(3_600);
 
 /// One peer's view of who hosts what.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Placement {
     me: PeerId,
     place: Place,
@@ -44,14 +44,14 @@ pub struct Placement {
 }
 
 /// Another peer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Known {
     place: Place,
     hosts: bool,
     state: State,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum State {
     Up { since: LocalTime },
     Gone { at: LocalTime, clean: bool },
@@ -70,7 +70,7 @@ impl State {
 }
 
 /// What a peer has handed over to this one in its present session, or when that ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HandedOver {
     /// Nothing, as far as known.
     Nothing,

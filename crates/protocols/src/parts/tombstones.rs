@@ -5,7 +5,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use sigmalock_core::LocalTime;
 
 /// A bounded set of what is over. When it is full, the oldest entry goes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Tombstones<T> {
     order: VecDeque<(LocalTime, T)>,
     members: BTreeSet<T>,

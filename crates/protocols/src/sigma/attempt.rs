@@ -16,7 +16,7 @@ use crate::parts::Alarm;
 use crate::parts::Rules;
 
 /// A request under way.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Attempt {
     pub(super) ticket: Ticket,
     pub(super) name: Name,
@@ -47,7 +47,7 @@ pub(super) struct Attempt {
 }
 
 /// How far a request has come.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) enum Phase {
     /// Collecting votes.
     Asking,

@@ -12,7 +12,7 @@ use crate::parts::Quorum;
 use crate::parts::Rules;
 
 /// The n seats, counted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub(super) struct Ballot {
     seats: Vec<Seat>,
     votes: usize,

@@ -21,7 +21,7 @@ const FINISHED_MAX: usize = 1_024;
 const SENT_ON_MAX: usize = 2;
 
 /// The client's side of Sigma.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Client<R> {
     config: Config<R>,
     me: PeerId,
@@ -39,7 +39,7 @@ pub(super) struct Client<R> {
 }
 
 /// A request that is over.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Finished {
     request: RequestId,
     /// The token it showed, if it was inside.

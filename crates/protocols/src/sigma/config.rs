@@ -6,7 +6,7 @@ use super::mutant::Mutant;
 use crate::parts::{Quorum, Rules, Sound};
 
 /// What all peers of a swarm must agree on, and a few things a peer may choose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Config<R = Sound> {
     /// Replicas and votes.
     pub quorum: Quorum,
@@ -37,7 +37,7 @@ pub struct Config<R = Sound> {
 }
 
 /// The bounds, in one place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Limits {
     /// Requests that a peer's users have under way; one more is refused.
     pub requests_max: usize,

@@ -7,7 +7,7 @@ use super::{Config, Cx};
 use crate::parts::Rules;
 
 /// A user is inside.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct Guard {
     call: CallId,
     ttl: Span,

@@ -19,7 +19,7 @@ use crate::parts::Rules;
 use crate::parts::{Hosting, HybridClock, Quorum};
 
 /// What the replicas of one host share.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Desk<R> {
     pub(super) me: PeerId,
     pub(super) config: Config<R>,
@@ -72,7 +72,7 @@ impl<R: Rules> Desk<R> {
 }
 
 /// The host's side of Sigma.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Host<R> {
     pub(super) desk: Desk<R>,
     pub(super) replicas: BTreeMap<ReplicaId, Replica>,

@@ -27,7 +27,7 @@ const OWNERS_PER_PAGE_MAX: usize = OWNERS_MAX;
 const PATIENCE: u64 = 4;
 
 /// What a newcomer has found out so far.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Joining {
     view: u64,
     /// The members of the view before, and how far each has come with its answer.
@@ -38,14 +38,14 @@ pub(super) struct Joining {
     tries: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum Progress {
     After(Option<Name>),
     Done,
 }
 
 /// What is known of the votes on a name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Promised {
     /// Who has votes, and how many.
     owners: Vec<(HandedVote, usize)>,

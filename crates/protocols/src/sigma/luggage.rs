@@ -26,7 +26,7 @@ pub const HANDED_WAITERS_MAX: usize = 512;
 pub const OWNERS_MAX: usize = 1_024;
 
 /// A replica on its way to its next host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HandOff {
     /// Which hand-off; a repeated one is the same.
@@ -48,7 +48,7 @@ pub struct HandOff {
 }
 
 /// A vote that is out while its replica moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HandedVote {
     /// Whose it is.
@@ -64,7 +64,7 @@ pub struct HandedVote {
 }
 
 /// A waiter whose replica moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HandedWaiter {
     /// Who waits.
@@ -79,7 +79,7 @@ pub struct HandedWaiter {
 pub const VOTES_PAGE_MAX: usize = 256;
 
 /// Votes that a host has out, as a newcomer hears of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Votes {
     /// The name after which this page begins, as it was asked for.
@@ -93,7 +93,7 @@ pub struct Votes {
 }
 
 /// Votes that a host has out for one name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VotesOn {
     /// The name.

@@ -235,7 +235,7 @@ pub struct Hello {
 }
 
 /// A message of Sigma.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Message {
     /// I want the lock. Idempotent: a retry is the same message.

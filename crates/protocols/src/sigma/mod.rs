@@ -139,7 +139,7 @@ pub const CARD: Card = Card {
 };
 
 /// One peer's share of Sigma: a client and a host at once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Sigma<R = Sound> {
     me: PeerId,
     config: Config<R>,
@@ -181,7 +181,7 @@ pub enum DurableKey {
 }
 
 /// What Sigma keeps there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durable {
     /// Under [`DurableKey::Floor`].

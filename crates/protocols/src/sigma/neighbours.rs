@@ -16,13 +16,13 @@ const UNDER_WAY_MAX: usize = 256;
 
 /// The peers that this one has, or had, sessions with; at most [`PEERS_MAX`]. One more is not greeted,
 /// and gets nothing handed over.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub(super) struct Neighbours {
     peers: BTreeMap<PeerId, Neighbour>,
 }
 
 /// One of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Neighbour {
     pub(super) up: bool,
     /// Since when there is, or was, a session.

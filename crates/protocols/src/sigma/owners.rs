@@ -10,11 +10,11 @@ use super::message::{OWNERS_MAX, Ticket, Vote};
 use crate::parts::Rules;
 
 /// Those who have the vote, at most [`OWNERS_MAX`]; any two of them may be inside together.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub(super) struct Owners(Vec<Owner>);
 
 /// One of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Owner {
     pub(super) ticket: Ticket,
     /// The lease it asked for; `vote.lease` may be the shorter claim window.

@@ -13,7 +13,7 @@ use super::owners::Owners;
 use crate::parts::Rules;
 
 /// The waiters in ticket order, so that a place in the queue is an index.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
     /// One of them that goes before all others: it is inside already, and needs the vote to stay there.
@@ -25,7 +25,7 @@ pub(super) struct Queue {
 }
 
 /// One of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Waiter {
     pub(super) ticket: Ticket,
     pub(super) ttl: Span,

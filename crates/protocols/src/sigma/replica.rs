@@ -18,7 +18,7 @@ use crate::parts::Rules;
 use crate::parts::{Alarm, Hosting, Tombstones};
 
 /// A replica.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Replica {
     pub(super) id: ReplicaId,
     pub(super) owners: Owners,

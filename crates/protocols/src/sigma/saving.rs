@@ -14,7 +14,7 @@ use super::{Cx, Durable, DurableKey, Mutant};
 use crate::parts::Rules;
 
 /// A replica as it is on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Saved {
     owners: Vec<(Ticket, Span, Token)>,

@@ -5,7 +5,7 @@ use sigmalock_core::{Echo, Incarnation, LocalTime, PeerId, Span, Token};
 use super::message::{GrantId, OtherNumber, Ticket};
 
 /// What the client last heard of a replica, and when it will ask again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub(super) struct Seat {
     /// Which replica it is.
     pub(super) index: u16,
@@ -45,7 +45,7 @@ pub(super) struct Seat {
 }
 
 /// Whose a replica's vote is, as far as this client knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum News {
     /// Not known, or no longer.
     Unknown,
@@ -60,7 +60,7 @@ pub(super) enum News {
 }
 
 /// A vote this client holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     pub(super) grant: GrantId,
     pub(super) proposal: Token,
@@ -68,7 +68,7 @@ pub(super) struct Held {
     pub(super) expiry: LocalTime,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 pub(super) struct Heard {
     life: Incarnation,
     sequence: u64,

@@ -10,7 +10,7 @@ use super::{Mutant, Sigma};
 use crate::parts::Rules;
 
 /// A replica's memory of tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Tokens {
     /// The highest token known to have been, or perhaps to have been, shown, but for those of slots: the

@@ -26,7 +26,7 @@ pub struct Bid {
 }
 
 /// A message, always about one bid at one replica.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
     /// The replica it is for or from.
@@ -38,7 +38,7 @@ pub struct Message {
 }
 
 /// What a message says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Body {
     /// Lend me your vote, or renew what you lent.
@@ -55,7 +55,7 @@ pub enum Body {
 }
 
 /// The answer to a `Request`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Answer {
     /// To which message, and when it was heard.
@@ -65,7 +65,7 @@ pub struct Answer {
 }
 
 /// Yes or no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Verdict {
     /// Yes, for this long.

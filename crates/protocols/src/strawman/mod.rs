@@ -60,7 +60,7 @@ pub const SEATS_MAX: usize = 65_536;
 pub const CLOSED_MAX: usize = 4_096;
 
 /// What all peers of a swarm must agree on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Config {
     /// m of n.
     pub quorum: Quorum,
@@ -127,7 +127,7 @@ pub const CARD: Card = Card {
 };
 
 /// One peer's share of the strawman, as client and as host of replicas.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Strawman {
     me: PeerId,
     incarnation: Incarnation,
@@ -143,7 +143,7 @@ pub struct Strawman {
 }
 
 /// A request of a user of this peer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 struct Claim {
     name: Name,
     ttl: Span,
@@ -158,7 +158,7 @@ struct Claim {
     since: LocalTime,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Asking,
     BackingOff,
@@ -172,7 +172,7 @@ enum Phase {
 }
 
 /// What a client knows of a replica in this attempt.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Ballot {
     index: u16,
     asked: Option<PeerId>,
@@ -182,14 +182,14 @@ struct Ballot {
 }
 
 /// A replica.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Hash)]
 struct Seat {
     owner: Option<Owner>,
     /// Tombstones: the latest attempt of a request known to be over, and until when to remember.
     closed: BTreeMap<RequestId, (u32, LocalTime)>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Hash)]
 struct Owner {
     bid: Bid,
     given: LocalTime,
@@ -220,7 +220,7 @@ pub enum DurableKey {
 }
 
 /// What is kept on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durable {
     /// The vote is lent to this bid for this long at a time.

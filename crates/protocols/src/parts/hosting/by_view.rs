@@ -13,6 +13,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 use sigmalock_core::{LocalTime, Member, Name, PeerId, ReplicaId, View};
@@ -21,14 +22,14 @@ use super::{Hosting, Word};
 use crate::parts::quorum::{REPLICAS_MAX, VOTERS_MAX};
 
 /// The members of the newest view that this peer knows host, and the terms on which it is one of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ByView {
     members: Arc<[Member]>,
     terms: Terms,
 }
 
 /// On which terms a peer is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// Whether it may promise anything, from some time on.
     pub promises: bool,
@@ -96,6 +97,9 @@ impl Hosting for ByView {
     }
     fn copy(&self) -> Box<dyn Hosting> {
         Box::new(self.clone())
+    }
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
     }
 }
 

@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 use sigmalock_core::{Name, PeerId, ReplicaId};
 
 use super::Hosting;
 
 /// The first so many peers host so many replicas of every name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fixed {
     /// Peers 0, 1, 2 … are hosts.
     pub hosts: u64,
@@ -38,6 +39,9 @@ impl Hosting for Fixed {
 
     fn copy(&self) -> Box<dyn Hosting> {
         Box::new(*self)
+    }
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
     }
 }
 

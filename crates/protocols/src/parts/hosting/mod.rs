@@ -15,6 +15,7 @@ mod open;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::ops::{Deref, DerefMut};
 
 use sigmalock_core::{Context, LocalTime, Name, PeerId, Protocol, ReplicaId, View};
@@ -86,6 +87,14 @@ pub trait Hosting: fmt::Debug + Send + Sync {
 
     /// The same once more.
     fn copy(&self) -> Box<dyn Hosting>;
+    /// What tells it from another one.
+    fn digest(&self, state: &mut dyn Hasher);
+}
+
+impl Hash for Box<dyn Hosting> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest(state);
+    }
 }
 
 impl Clone for Box<dyn Hosting> {

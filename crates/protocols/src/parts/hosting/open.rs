@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 use sigmalock_core::{LocalTime, Name, PeerId, ReplicaId};
 
 use super::{Hosting, Placement, Word};
 
 /// Whoever is closest to a replica hosts it, as this peer sees it; hosts hand over what they have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct Open {
     placement: Placement,
     replicas: u16,
@@ -55,5 +56,8 @@ impl Hosting for Open {
     }
     fn copy(&self) -> Box<dyn Hosting> {
         Box::new(self.clone())
+    }
+    fn digest(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
     }
 }
