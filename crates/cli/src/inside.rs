@@ -9,16 +9,17 @@ use sigmalock::{Client, report};
 use crate::acquire::Names;
 use crate::outcome::Failure;
 
-/// The variable that tells a command: `TOKEN:NAME` for each lock, with commas, that of the innermost `run` first.
+/// The variable that tells a command: `TOKEN/RUN:NAME` for each lock, with commas, that of the innermost `run` first. RUN is
+/// the number of that, because readers, and those who have permits, may have the same token.
 pub(crate) const VARIABLE: &str = "SIGMALOCK_INSIDE";
 /// Where more than this is said, the outermost are left out: the system bounds what a command is told.
 const LEN_MAX: usize = 32 << 10;
 /// So long may the swarm take to say who is inside; then it is waited for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to tell a command that is about to run under these, too.
-pub(crate) fn told(names: &Names, tokens: &[u64], outer: Option<&OsStr>) -> String {
-    let own = names.0.iter().zip(tokens).map(|(name, token)| format!("{token}:{name}"));
+/// What to tell a command that is about to run under these, too, by that `run`.
+pub(crate) fn told(names: &Names, tokens: &[u64], run: i32, outer: Option<&OsStr>) -> String {
+    let own = names.0.iter().zip(tokens).map(|(name, token)| format!("{token}/{run}:{name}"));
     let outer = outer.map(OsStr::to_string_lossy).unwrap_or_default();
     let mut told = own.collect::<Vec<_>>().join(",");
     for lock in outer.split(',').filter(|lock| !lock.is_empty()) {
@@ -30,11 +31,29 @@ pub(crate) fn told(names: &Names, tokens: &[u64], outer: Option<&OsStr>) -> Stri
     told
 }
 
-/// The tokens under which this process is said to be inside of a lock. That may be long over.
-fn tokens(told: &str, name: &str) -> Vec<u64> {
+/// A holder that this process is said to belong to. It may be long over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Outer {
+    token: u64,
+    run: i32,
+}
+
+impl Outer {
+    fn of(text: &str) -> Option<Self> {
+        let (token, run) = text.split_once('/')?;
+        Some(Self { token: token.parse().ok()?, run: run.parse().ok()? })
+    }
+
+    /// Whether that is this one, by what people see of it.
+    fn is(self, holder: &report::Holder) -> bool {
+        holder.token == self.token && holder.label.contains(&format!("({}) by ", self.run))
+    }
+}
+
+/// Those under which this process is said to be inside of a lock.
+fn outers(told: &str, name: &str) -> Vec<Outer> {
     let locks = told.split(',').filter_map(|lock| lock.split_once(':'));
-    let tokens = locks.filter(|(_, of)| *of == name).map(|(token, _)| token.parse());
-    tokens.filter_map(Result::ok).collect()
+    locks.filter(|(_, of)| *of == name).filter_map(|(outer, _)| Outer::of(outer)).collect()
 }
 
 /// In what company a lock is wanted.
@@ -66,14 +85,14 @@ pub(crate) async fn refuse(
     let Some(told) = std::env::var_os(VARIABLE) else { return Ok(()) };
     let told = told.to_string_lossy();
     for name in &names.0 {
-        let tokens = tokens(&told, name.as_str());
-        if tokens.is_empty() {
+        let outers = outers(&told, name.as_str());
+        if outers.is_empty() {
             continue;
         }
         let asked = tokio::time::timeout(ANSWER_TIMEOUT, client.inspect(name.as_str())).await;
         let Ok(Ok(lock)) = asked else { continue };
-        let ours: Vec<_> =
-            lock.holders.iter().filter(|holder| tokens.contains(&holder.token)).collect();
+        let is_ours = |holder: &&report::Holder| outers.iter().any(|outer| outer.is(holder));
+        let ours: Vec<_> = lock.holders.iter().filter(is_ours).collect();
         if !ours.is_empty() && company.is_shut_out_by(&ours) {
             let token = match ours[0].token {
                 0 => String::new(),
@@ -97,15 +116,34 @@ mod tests {
     #[test]
     fn a_command_is_told_of_all_that_it_is_inside_of_as_far_as_there_is_room() {
         let names = acquire::names("/b,/a:x").expect("names");
-        let inner = told(&names, &[7, 8], Some(OsStr::new("5:/b,x,6:/c")));
-        assert_eq!(inner, "7:/a:x,8:/b,5:/b,x,6:/c");
-        assert_eq!(tokens(&inner, "/b"), [8, 5]);
-        assert_eq!(tokens(&inner, "/a:x"), [7]);
-        assert!(tokens(&inner, "/d").is_empty() && tokens("", "/a").is_empty());
+        let inner = told(&names, &[7, 8], 77, Some(OsStr::new("5/55:/b,x,6:/c,6/x:/c")));
+        assert_eq!(inner, "7/77:/a:x,8/77:/b,5/55:/b,x,6:/c,6/x:/c");
+        let outer = |token, run| Outer { token, run };
+        assert_eq!(outers(&inner, "/b"), [outer(8, 77), outer(5, 55)]);
+        assert_eq!(outers(&inner, "/a:x"), [outer(7, 77)]);
+        assert!(["/c", "/d"].iter().all(|name| outers(&inner, name).is_empty()));
+        assert!(outers("", "/a").is_empty());
         let deep = (0..10_000).fold(String::new(), |outer, token| {
-            told(&names, &[token, token], Some(OsStr::new(&outer)))
+            told(&names, &[token, token], 77, Some(OsStr::new(&outer)))
         });
-        assert!(deep.len() <= LEN_MAX && deep.starts_with("9999:/a:x,9999:/b,9998:"), "{deep}");
+        let begin = "9999/77:/a:x,9999/77:/b,9998/77:";
+        assert!(deep.len() <= LEN_MAX && deep.starts_with(begin), "{deep}");
+    }
+
+    #[test]
+    fn of_those_who_have_one_token_only_the_same_run_is_the_same() {
+        let holder = |token, label: &str| report::Holder {
+            token,
+            label: label.into(),
+            ..report::Holder::default()
+        };
+        let outer = Outer { token: 7, run: 77 };
+        assert!(outer.is(&holder(7, "run make (77) by ada")));
+        // Seen from another PID namespace.
+        assert!(outer.is(&holder(7, "run make (77) by ada (4711)")));
+        for (token, label) in [(8, "run make (77) by ada"), (7, "run make (177) by ada"), (7, "")] {
+            assert!(!outer.is(&holder(token, label)), "{token} {label}");
+        }
     }
 
     #[test]

@@ -213,6 +213,11 @@ fn a_command_that_would_wait_for_itself_is_told_so_at_once() {
     assert!(told.trim().ends_with(":/x"), "{told}");
     let mut later = machine.command(&run(&[]));
     assert!(later.env("SIGMALOCK_INSIDE", told.trim()).status().expect("it ends").success());
+    // Of two permits, which may have one token, only one is around it.
+    let mut other = machine.spawn(&["run", "p", "--permits", "2", "--", "sleep", "2"]);
+    let both = format!("{sigmalock} run p --permits 2 echo in");
+    enters(machine.run(&["run", "p", "--permits", "2", "--", "sh", "-c", &both]));
+    other.wait().expect("it ends");
     // Who means to be next says so.
     let next = format!(
         "env -u SIGMALOCK_INSIDE {sigmalock} run x touch {} &",

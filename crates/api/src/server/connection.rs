@@ -51,7 +51,7 @@ impl Caller {
     }
 }
 
-/// When a client was last heard.
+/// When a client was last heard, be it to close the connection.
 #[derive(Debug, Clone)]
 pub(super) struct Heard(Arc<AtomicU64>);
 
@@ -159,7 +159,7 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         let read = self.poll_wire(cx, buffer);
         let len = buffer.filled().len() - before;
-        if len > 0 {
+        if read.is_ready() {
             self.caller.heard.again();
             self.heard_len = self.heard_len.saturating_add(len);
         }

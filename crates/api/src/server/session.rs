@@ -11,7 +11,7 @@ use sigmalock_node::{Session, clock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tonic::codegen::tokio_stream::Stream;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::connection::Heard;
 use super::room::Stay;
@@ -32,8 +32,10 @@ const UNREAD: &str =
     "the answers of this session were not read, and there were more of them than a peer keeps";
 
 /// The answers of a session, as a stream. Whoever takes them also reads the requests, so that both are
-/// one task, and a client that does not read is not read from. Dropping it ends the session, with all
-/// it holds.
+/// one task, and a client that does not read is not read from. Dropping it ends the session.
+///
+/// What the session holds is given back where its client ended it, or is gone. A client that may not know of the end yet, be
+/// it that this peer made it, or that it was silent before, may be inside for as long as it was told: until the lease ends.
 pub(super) struct SessionStream {
     requests: Streaming<SessionRequest>,
     /// `None` once the session is over.
@@ -41,7 +43,7 @@ pub(super) struct SessionStream {
     /// What is to be said before anything from the node: at most one.
     first: Option<Say>,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    hold_if_cut: bool,
+    manner: Manner,
     /// Ends with the session.
     _watch: JoinSet<()>,
     _stay: (Busy, Stay),
@@ -77,9 +79,9 @@ impl SessionStream {
     ) -> Self {
         let (first, stopped) = (Some(Say::Opened(opened)), Box::pin(stopped));
         let mut watch = JoinSet::new();
-        watch.spawn(watch_over(manner.heard, session.renewals()));
-        let (session, hold_if_cut) = (Some(session), manner.hold_if_cut);
-        Self { requests, session, first, stopped, hold_if_cut, _watch: watch, _stay: stay }
+        watch.spawn(watch_over(manner.heard.clone(), session.renewals()));
+        let session = Some(session);
+        Self { requests, session, first, stopped, manner, _watch: watch, _stay: stay }
     }
 
     /// The next thing to say; `None`: the client has ended the session.
@@ -97,7 +99,12 @@ impl SessionStream {
         {
             let refused = match request {
                 None => return Poll::Ready(None),
-                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                Some(Err(status)) => {
+                    if cannot_be_read(&status) {
+                        self.desert();
+                    }
+                    return Poll::Ready(Some(Err(status)));
+                }
                 Some(Ok(request)) => hear(session, request),
             };
             if let Err(refused) = refused {
@@ -105,21 +112,28 @@ impl SessionStream {
             }
         }
         if self.stopped.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(ended(false, self.hold_if_cut))));
+            self.desert();
+            return Poll::Ready(Some(Err(ended(false))));
         }
         // Its own future keeps nothing between two polls: what it waits for is in the session.
         let next = ready!(pin!(session.next()).poll(cx));
-        Poll::Ready(Some(match next {
-            Some((call, reply)) => Ok(say(call, reply)),
-            None => Err(ended(session.was_not_read(), self.hold_if_cut)),
-        }))
+        if let Some((call, reply)) = next {
+            return Poll::Ready(Some(Ok(say(call, reply))));
+        }
+        let unread = session.was_not_read();
+        self.desert();
+        Poll::Ready(Some(Err(ended(unread))))
     }
 }
 
+/// Whether it is this peer that ends the session, because it cannot read what was said, and not the client that went.
+fn cannot_be_read(status: &Status) -> bool {
+    matches!(status.code(), Code::OutOfRange | Code::Internal | Code::Unimplemented)
+}
+
 /// Why the peer ended a session, and what becomes of what it held.
-fn ended(unread: bool, hold_if_cut: bool) -> Status {
-    let held = if unread || hold_if_cut { "ends with its lease" } else { "is released" };
-    let words = |why| format!("{why}; everything that the session held {held}");
+fn ended(unread: bool) -> Status {
+    let words = |why| format!("{why}; everything that the session held ends with its lease");
     if unread {
         return Status::resource_exhausted(words(UNREAD));
     }
@@ -127,9 +141,17 @@ fn ended(unread: bool, hold_if_cut: bool) -> Status {
 }
 
 impl SessionStream {
-    /// The session is over, and the client has not said so.
+    /// The session is over, and the client has not said so. If it is gone, it was heard to go.
     fn cut(&mut self) {
-        if let Some(session) = self.session.take().filter(|_| self.hold_if_cut) {
+        if self.manner.hold_if_cut || self.manner.heard.ago() >= SILENCE_MAX {
+            self.desert();
+        }
+        self.session = None;
+    }
+
+    /// The session is over, and its client may not know it.
+    fn desert(&mut self) {
+        if let Some(session) = self.session.take() {
             session.desert();
         }
     }

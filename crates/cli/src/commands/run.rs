@@ -142,8 +142,12 @@ impl Run {
     fn label(&self) -> String {
         let program = Path::new(&self.command[0]);
         let program = program.file_name().unwrap_or(program.as_os_str());
-        let front = self.guards.unwrap_or_default();
-        format!("run {} ({front})", program.display())
+        format!("run {} ({})", program.display(), self.front())
+    }
+
+    /// The process that the user sees.
+    fn front(&self) -> i32 {
+        self.guards.unwrap_or_default()
     }
 
     async fn run_under(
@@ -211,7 +215,8 @@ impl Run {
             ));
         }
         let outer = std::env::var_os(inside::VARIABLE);
-        command.env(inside::VARIABLE, inside::told(&self.names, &held.tokens(), outer.as_deref()));
+        let told = inside::told(&self.names, &held.tokens(), self.front(), outer.as_deref());
+        command.env(inside::VARIABLE, told);
         command.env("SIGMALOCK_HOLDER", joined(&held.holders()));
         if !held.slots().is_empty() {
             command.env("SIGMALOCK_SLOT", joined(&held.slots()));

@@ -72,6 +72,27 @@ async fn a_dead_machine_lets_the_next_in_after_the_lease() {
     assert!(took < TTL + Duration::from_secs(1), "fail-over took {took:?}");
 }
 
+/// It holds what it was told to hold, for as long as it was told, and does not know better before it goes on.
+#[tokio::test]
+async fn a_stopped_holder_whose_peer_leaves_is_alone_until_its_lease_ends() {
+    let arguments = ["--lease-max", "4s"].map(str::to_owned).into();
+    let mut fleet = Fleet::start(3, Manner { arguments, ..Manner::default() }).await;
+    fleet.agrees_on(3, Duration::from_secs(20)).await;
+    let mut holder = holder_process(&fleet.peers[2], "/deaths/leave");
+    let pid = rustix::process::Pid::from_raw(holder.id() as i32).expect("a process");
+    rustix::process::kill_process(pid, Signal::STOP).expect("it lives");
+    let stopped = Instant::now();
+    fleet.leave(2).await;
+    let next = fleet.peers[0].client().await;
+    let guard = next.lock("/deaths/leave").ttl(TTL).acquire().await.expect("the next gets in");
+    let waited = stopped.elapsed();
+    // It was told, at the latest a third of its ttl ago, that it has that; and meanwhile a member went.
+    let (least, most) = (TTL * 2 / 3 - Duration::from_millis(100), Duration::from_secs(15));
+    assert!(waited > least && waited < most, "{waited:?}");
+    drop(guard);
+    let _ = holder.kill().and_then(|()| holder.wait());
+}
+
 #[tokio::test]
 async fn a_killed_waiter_is_not_waited_for() {
     let mut fleet = Fleet::of(5).await;

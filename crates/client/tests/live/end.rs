@@ -93,6 +93,29 @@ async fn when_the_server_stops_guards_are_lost_and_calls_are_told_why() {
     assert!(!peer.dir.0.join("peer.sock").exists(), "the socket is removed");
 }
 
+/// Whoever was told to stop by its peer may not have heard that yet.
+#[tokio::test]
+async fn when_the_server_stops_what_was_held_ends_with_its_lease() {
+    let peer = Peer::start().await;
+    let ttl = Duration::from_secs(2);
+    let client = peer.client().await;
+    let guard = client.lock("/a").ttl(ttl).acquire().await.unwrap();
+    let until = guard.deadline();
+    let Peer { node, server, dir } = peer;
+    let unix = server.unix().unwrap().to_owned();
+    server.stop().await;
+    let config = sigmalock_api::server::ServerConfig { unix: Some(unix), ..Default::default() };
+    let server = sigmalock_api::server::Server::start(node.handle(), config).await.unwrap();
+    let again = Peer { node, server, dir };
+    let next = again.client().await;
+    assert!(matches!(next.lock("/a").try_acquire().await, Err(AcquireError::Busy)));
+    drop(next.lock("/a").wait(SOON).acquire().await.unwrap());
+    // Read from the clock twice.
+    let at_least = until.checked_sub(Duration::from_millis(1)).unwrap();
+    assert!(Instant::now() >= at_least, "{:?} too soon", until - Instant::now());
+    assert!(until.elapsed() < FAIL_OVER, "{:?}", until.elapsed());
+}
+
 #[tokio::test]
 async fn when_the_node_leaves_sessions_are_told() {
     let peer = Peer::start().await;

@@ -127,7 +127,11 @@ async fn a_message_that_is_too_long_ends_its_session_only() {
     let bystander = peer.client().await;
     let guard = bystander.lock("/b").acquire().await.unwrap();
     let long = "x".repeat(MESSAGE_LEN_MAX + 1);
-    let (stream, _open) = endless(vec![open(API_VERSION), acquire(1, &long, 0)]);
+    let mut hold = acquire(1, "/a", 0);
+    if let Some(Ask::Acquire(acquire)) = &mut hold.kind {
+        acquire.ttl_ms = 2_000;
+    }
+    let (stream, _open) = endless(vec![open(API_VERSION), hold, acquire(2, &long, 0)]);
     let mut answers = raw(&peer).await.session(stream).await.unwrap().into_inner();
     let status = loop {
         match timeout(SOON, answers.message()).await.unwrap() {
@@ -138,6 +142,10 @@ async fn a_message_that_is_too_long_ends_its_session_only() {
     };
     assert_eq!(status.code(), tonic::Code::OutOfRange, "{status}");
     assert!(!guard.is_lost());
+    // It may be inside: it has read nothing.
+    let busy = bystander.lock("/a").try_acquire().await;
+    assert!(matches!(busy, Err(AcquireError::Busy)), "{busy:?}");
+    drop(bystander.lock("/a").wait(SOON).acquire().await.unwrap());
     still_serves(&peer).await;
 }
 

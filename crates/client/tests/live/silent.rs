@@ -3,16 +3,19 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use sigmalock::AcquireError;
+use sigmalock::{AcquireError, Client};
 use sigmalock_api::API_VERSION;
+use sigmalock_api::server::{Server, ServerConfig};
 use sigmalock_api::v1::SessionRequest;
 use sigmalock_api::v1::locks_client::LocksClient;
 use sigmalock_api::v1::session_request::Kind as Ask;
+use sigmalock_core::Span;
+use sigmalock_node::{Config, Node};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tonic::transport::Endpoint;
 
-use crate::peer::Peer;
+use crate::peer::{Dir, Peer, config};
 use crate::raw::{acquire, endless, open};
 
 const TTL: Duration = Duration::from_secs(3);
@@ -63,6 +66,47 @@ async fn a_stopped_client_loses_its_lock_though_it_had_read_nothing() {
     let guard = timeout(within, other.lock("/a").acquire()).await;
     drop(guard.unwrap_or_else(|_| panic!("held for {within:?} by who does not run")).unwrap());
     eprintln!("passed on {:?} after it was stopped", begun.elapsed());
+    drop(end);
+    holder.join().unwrap();
+}
+
+/// A peer gives up a connection on which nobody has answered for a minute. Whoever stands still there does not know that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_client_whose_connection_is_given_up_is_alone_until_its_lease_ends() {
+    if std::env::var_os("SIGMALOCK_SOAK_SECONDS").is_none() {
+        eprintln!(
+            "SKIPPED, NOTHING TESTED: this takes a minute and a half (cargo xtask test --long)"
+        );
+        return;
+    }
+    let ttl = Duration::from_secs(80);
+    let node = Node::start(Config { lease_max: Span::from_secs(80), ..config() }).await.unwrap();
+    let dir = Dir::new();
+    let unix = dir.0.join("peer.sock");
+    let served = ServerConfig { unix: Some(unix.clone()), ..ServerConfig::default() };
+    let _server = Server::start(node.handle(), served).await.unwrap();
+    let address = format!("unix:{}", unix.display());
+    let (hold, held) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let holder = std::thread::spawn({
+        let address = address.clone();
+        move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async move {
+                let client = Client::connect(&address).await.unwrap();
+                let guard = client.lock("/a").ttl(ttl).acquire().await.unwrap();
+                hold.send(guard.remaining()).unwrap();
+                let _ = ended.recv();
+            });
+        }
+    });
+    let (remaining, begun) = (held.recv().unwrap(), Instant::now());
+    assert!(remaining > Duration::from_secs(75), "{remaining:?}");
+    let next = Client::connect(&address).await.unwrap();
+    drop(next.lock("/a").acquire().await.unwrap());
+    let waited = begun.elapsed();
+    assert!(waited + Duration::from_millis(1) >= remaining, "{waited:?} of {remaining:?}");
+    assert!(waited < ttl + Duration::from_secs(1), "{waited:?}");
     drop(end);
     holder.join().unwrap();
 }

@@ -10,14 +10,15 @@ use crate::link::{Command, Role};
 const LEAVE_TIMEOUT: Span = Span::from_secs(5);
 
 impl<P: Live> Driver<P> {
-    /// Releases what its users hold, and hands over what it hosts.
+    /// Ends all sessions, and hands over what it hosts. What its users hold ends with its lease: whoever does not know yet may
+    /// be inside for so long.
     pub(super) fn leave(&mut self) {
         if self.leaving_since.is_some() {
             return;
         }
         self.leaving_since = Some(self.now);
         for session in self.calls.sessions() {
-            self.close(session, false);
+            self.close(session, true);
         }
         self.announce_leaving();
         self.with_placement(Placement::leave);

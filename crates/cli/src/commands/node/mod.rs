@@ -275,11 +275,13 @@ impl Node {
         if error.is_about_settings() {
             return Failure::usage(error.to_string()).into();
         }
-        let elsewhere = || elsewhere::says(&self.data_dir().ok()?, &self.socket().ok()?);
-        match elsewhere().filter(|_| self.private && error.is_in_use()) {
-            Some(words) => Failure::no_peer(words).into(),
-            None => error.into(),
-        }
+        if self.private && error.is_in_use() { self.is_elsewhere() } else { error.into() }
+    }
+
+    /// Why there is no private peer here: another process has its data.
+    fn is_elsewhere(&self) -> anyhow::Error {
+        let says = || Ok(elsewhere::says(&self.data_dir()?, &self.socket()?));
+        says().map_or_else(|error| error, |words| Failure::no_peer(words).into())
     }
 
     fn peer_config(&self) -> anyhow::Result<Config> {

@@ -1,6 +1,6 @@
 //! The secret of a peer's swarm; and what tells the other users of its machine that there is such a swarm.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -17,7 +17,7 @@ impl Node {
     /// The key of the swarm: there is none without.
     pub(super) fn swarm_key(&self) -> anyhow::Result<SwarmKey> {
         if self.private {
-            return own_key(&self.data_dir()?);
+            return own_key(&self.data_dir()?)?.ok_or_else(|| self.is_elsewhere());
         }
         let file = self.swarm_key.as_ref().ok_or_else(|| {
             Failure::usage(
@@ -65,12 +65,20 @@ fn close_to_others(dir: &Path) -> anyhow::Result<()> {
     Ok(fs::set_permissions(dir, Permissions::from_mode(0o700))?)
 }
 
-/// The secret that a private swarm drew for itself, in its data directory. Nobody else ever needs it.
-fn own_key(dir: &Path) -> anyhow::Result<SwarmKey> {
+/// The secret that a private swarm drew for itself, in its data directory. Nobody else ever needs it. `None`: another process
+/// has that directory, and is about to draw it.
+fn own_key(dir: &Path) -> anyhow::Result<Option<SwarmKey>> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let path = dir.join("swarm.key");
     if path.exists() {
-        return key::read(&path);
+        return key::read(&path).map(Some);
+    }
+    let claim = File::open(dir)?;
+    if matches!(claim.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Ok(None);
+    }
+    if path.exists() {
+        return key::read(&path).map(Some);
     }
     let draft = dir.join("swarm.key.new");
     match fs::remove_file(&draft) {
@@ -81,5 +89,5 @@ fn own_key(dir: &Path) -> anyhow::Result<SwarmKey> {
     close_to_others(dir)?;
     key.write_new(&draft)?;
     fs::rename(&draft, &path)?;
-    Ok(key)
+    Ok(Some(key))
 }
