@@ -224,7 +224,7 @@ impl Attempt {
             return self.give_back(config, cx, index, vote.grant);
         }
         if let Phase::Inside(guard) = &mut self.phase {
-            let deadline = self.ballot.deadline(config.quorum, cx.hosting.counts_until());
+            let deadline = self.ballot.deadline(config.quorum, cx.hosting);
             if deadline > guard.deadline + self.ttl / 8 {
                 guard.extend(cx, deadline);
             }
@@ -270,7 +270,7 @@ impl Attempt {
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
-                let deadline = self.ballot.deadline(config.quorum, cx.hosting.counts_until());
+                let deadline = self.ballot.deadline(config.quorum, cx.hosting);
                 guard.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
@@ -433,13 +433,12 @@ impl Attempt {
             }
             return true;
         };
-        let votes_end = self.ballot.deadline(config.quorum, LocalTime::NEVER);
-        let deadline = match votes_end.min(cx.hosting.counts_until()) {
+        let deadline = match self.ballot.deadline(config.quorum, cx.hosting) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };
         let Some(guard) = Guard::enter(config, cx, self, token, deadline) else {
-            if deadline < votes_end {
+            if deadline < self.ballot.votes_end(config.quorum) {
                 // No fresh lease helps where it is not known whether most are still in this view.
                 self.wake_by(cx, now + config.round_trip_worst);
             } else {

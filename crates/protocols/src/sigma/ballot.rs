@@ -8,8 +8,7 @@ use sigmalock_core::{LocalTime, Mode, PeerId, Span, Token};
 use super::message::Ticket;
 use super::seat::{Held, News, Seat};
 use super::{Config, Mutant};
-use crate::parts::Quorum;
-use crate::parts::Rules;
+use crate::parts::{Hosting, Quorum, Rules};
 
 /// The n seats, counted.
 #[derive(Debug, Clone, Default, Hash)]
@@ -158,14 +157,19 @@ impl Ballot {
         Some(*places.select_nth_unstable(middle).1)
     }
 
-    /// The m-th latest expiry: until then m votes are this request's. Or earlier, if they do not count for so long.
-    pub(super) fn deadline(&self, quorum: Quorum, counts_until: LocalTime) -> LocalTime {
+    /// Until when this request may be inside: for as long as it has m votes, and not longer than they count.
+    pub(super) fn deadline(&self, quorum: Quorum, hosting: &dyn Hosting) -> LocalTime {
+        self.votes_end(quorum).min(hosting.counts_until())
+    }
+
+    /// The m-th latest expiry: until then m votes are this request's.
+    pub(super) fn votes_end(&self, quorum: Quorum) -> LocalTime {
         let mut expiries: Vec<LocalTime> = self.held().map(|held| held.expiry).collect();
         if expiries.len() < quorum.m() {
             return LocalTime::MIN;
         }
         let (_, deadline, _) = expiries.select_nth_unstable_by(quorum.m() - 1, |a, b| b.cmp(a));
-        (*deadline).min(counts_until)
+        *deadline
     }
 
     /// The number of permits that others mean, if it is another one and keeps this request out: so many say so
