@@ -165,7 +165,7 @@ const BAD: &[(&str, &str)] = &[
     // Comparisons.
     (
         "lab compare --protocols paxos",
-        "--protocols paxos: there is no such protocol; there are: sigma, strawman; or all",
+        "--protocols paxos: there is no such protocol; there are: sigma, strawman, views; or all",
     ),
     (
         "lab compare --protocols sigma:new",
