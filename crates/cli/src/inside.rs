@@ -26,7 +26,7 @@ pub(crate) fn told(names: &Names, tokens: &[u64], run: i32, outer: Option<&OsStr
         if told.len() + 1 + lock.len() > LEN_MAX {
             break;
         }
-        told = format!("{told},{lock}");
+        told.extend([",", lock]);
     }
     told
 }
