@@ -4,10 +4,11 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::machine::{Machine, id, lives, wait_until};
+use common::machine::{Machine, id, lives, pid_in, wait_until};
 use common::work::{guardian, next_enters_after, spawn, ways};
 use rustix::process::{Signal, kill_process};
 
@@ -144,6 +145,26 @@ fn a_peer_that_was_started_on_the_way_has_nothing_of_whoever_started_it() {
     assert_eq!(fields[4], "0", "it has no terminal: {stat}");
     let cwd = fs::read_link(format!("/proc/{peer}/cwd")).expect("it lives");
     assert_eq!(cwd.to_str(), Some("/"));
+}
+
+/// Whoever ends everything below it must not find the peer there; also where what starts it is slow to end.
+#[test]
+fn a_peer_that_was_started_on_the_way_is_none_of_what_is_ended() {
+    let machine = Machine::new();
+    let slow = machine.file("slow");
+    let sigmalock = env!("CARGO_BIN_EXE_sigmalock");
+    let script = format!("#!/bin/sh\n{sigmalock} node --private &\nsleep 1\n");
+    fs::write(&slow, script).expect("a script");
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let pid = machine.file("pid");
+    let words = ["run", "/x", "--", "sh", "-c", "echo $$ > $PID; sleep 60"];
+    let run = machine.command(&words).env("SIGMALOCK_BIN", &slow).env("PID", &pid).spawn();
+    let mut run = run.expect("it starts");
+    pid_in(&pid);
+    let peer = machine.peer().expect("the peer is there");
+    kill_process(guardian(&run), Signal::KILL).expect("it lives");
+    assert_eq!(run.wait().expect("it ends").code(), Some(76));
+    assert_eq!(machine.peer(), Some(peer), "it was not ended as well");
 }
 
 #[test]

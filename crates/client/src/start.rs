@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Client, ConnectOptions};
 use crate::demand::Demand;
@@ -66,7 +66,10 @@ async fn start_and_wait(
     let patience_ends = Instant::now() + START_TIMEOUT;
     loop {
         match options.connect_for(socket, Demand::Private).await {
-            Ok(client) => return Ok(client.with_started(Started::Started)),
+            Ok(client) => {
+                see_off(&mut child, patience_ends).await;
+                return Ok(client.with_started(Started::Started));
+            }
             Err(error @ ConnectError::Incompatible { .. }) => return Err(error),
             Err(_) => {}
         }
@@ -80,6 +83,13 @@ async fn start_and_wait(
             return Err(failed(format!("it did not answer within {START_TIMEOUT:?}")));
         }
         sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Whoever starts a peer has no child of it when this ends: what is below it is what it works on, and may have to be ended.
+async fn see_off(launcher: &mut Child, patience_ends: Instant) {
+    if timeout_at(patience_ends, launcher.wait()).await.is_err() {
+        let _ = launcher.kill().await;
     }
 }
 

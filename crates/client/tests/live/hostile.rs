@@ -8,6 +8,7 @@ use sigmalock_api::v1::session_request::Kind as Ask;
 use sigmalock_api::v1::session_response::Kind as Say;
 use sigmalock_api::v1::{self, SessionRequest};
 use sigmalock_api::{API_VERSION, MESSAGE_LEN_MAX};
+use sigmalock_core::Span;
 use sigmalock_node::handle::CALLS_PER_SESSION_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -217,7 +218,9 @@ async fn a_connection_that_dribbles_its_first_bytes_is_cut() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_asks_for_too_much_is_refused_for_that_and_loses_nothing() {
     const EXCESS: usize = 200;
-    let peer = Peer::start().await;
+    // So many are renewed at leisure.
+    let ttl = Duration::from_secs(300);
+    let peer = Peer::with_lease_max(Span::from_secs(ttl.as_secs())).await;
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let mut client = raw(&peer).await;
     let asks = tokio::spawn(async move {
@@ -226,6 +229,7 @@ async fn a_session_that_asks_for_too_much_is_refused_for_that_and_loses_nothing(
             let mut ask = acquire(call as u64 + 1, &format!("/n/{call}"), 0);
             if let Some(Ask::Acquire(acquire)) = &mut ask.kind {
                 acquire.patience = None;
+                acquire.ttl_ms = u32::try_from(ttl.as_millis()).unwrap();
             }
             // One at a time, so that each is a frame of its own.
             sender.send(ask).await.unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sigmalock::{Client, ConnectOptions};
 use sigmalock_api::server::{BindError, Server, ServerConfig};
+use sigmalock_core::Span;
 use sigmalock_node::key::SwarmKey;
 use sigmalock_node::{Beginning, Config, Membership, Node};
 
@@ -19,6 +20,11 @@ impl Peer {
         Self::start_with(|_| {}).await
     }
 
+    /// One that grants for so long.
+    pub(crate) async fn with_lease_max(lease_max: Span) -> Self {
+        Self::start_as(Config { lease_max, ..config() }, |_| {}).await.unwrap()
+    }
+
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         Self::try_start_with(change).await.unwrap()
     }
@@ -26,7 +32,13 @@ impl Peer {
     pub(crate) async fn try_start_with(
         change: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, BindError> {
-        let node = Node::start(config()).await.unwrap();
+        Self::start_as(config(), change).await
+    }
+
+    async fn start_as(
+        config: Config, change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, BindError> {
+        let node = Node::start(config).await.unwrap();
         let dir = Dir::new();
         let mut served = ServerConfig {
             unix: Some(dir.0.join("peer.sock")),
