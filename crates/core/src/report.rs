@@ -87,6 +87,8 @@ pub enum Standing {
         expected: u16,
         /// Another one that has proposed a swarm, has this peer's pledge to it, and alone can decide on it.
         pledged_to: Option<PeerId>,
+        /// Another one that was told another number, which is this: while it is there, there is no swarm.
+        told_otherwise: Option<(PeerId, u16)>,
     },
     /// It lost what it promised, and waits to be removed and added again.
     Lost,

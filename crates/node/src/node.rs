@@ -451,7 +451,6 @@ fn agreed<P: Shipped>(me: &PeerInfo, config: &Config) -> Agreed<Services<P>> {
     };
     let mut agreed = agreed::Config::new(config.lease_max, beginning);
     agreed.views.dead_after = config.dead_after;
-    agreed.durable = config.data.is_some();
     let plan = plan(config, Quorum::ONE, Box::new(ByView::default()));
     Agreed::new(me.peer, agreed, services(me.peer, &plan))
 }

@@ -259,7 +259,6 @@ impl Subject {
     fn agreed<R: Rules>(&self, me: PeerId, hosts: u64, rules: R) -> agreed::Config<R> {
         let beginning = self.beginning(me, hosts);
         let mut config = agreed::Config::with_rules(self.tuning.lease_max, beginning, rules);
-        config.durable = self.tuning.durable;
         config.views.dead_after = self.tuning.dead_after;
         config.views.round_trip_worst = self.tuning.round_trip_worst;
         config

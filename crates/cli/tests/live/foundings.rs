@@ -92,8 +92,9 @@ async fn three_hosts_with_one_command_line_make_one_swarm_and_a_fourth_joins_it(
 
     let begin = Instant::now();
     fleet.join(&hosts.flags(2)).await;
+    says(&fleet.peers[0], "this swarm is new: had its hosts been another one").await;
     fleet.agrees_on(3, SOON).await;
-    eprintln!("the third came, and they have a swarm after {:?}", begin.elapsed());
+    eprintln!("the third came, and they have a swarm that grants after {:?}", begin.elapsed());
     assert_eq!(members(&fleet.peers[0]), (1, names_of(&fleet.peers).await));
     for (peer, own) in fleet.peers.iter().zip(&hosts.addresses) {
         assert!(enters(peer, "/founding/three", SOON).await);
@@ -164,8 +165,13 @@ async fn hosts_that_expect_different_numbers_make_no_swarm_and_say_why() {
     fleet.join(&hosts.flags(0)).await;
     let other = ["--expect", "3", "--join", &hosts.join, "--listen", &hosts.addresses[1]];
     fleet.join(&other).await;
-    says(&fleet.peers[0], "in; 1 more can be reached, not told to --expect 2").await;
-    says(&fleet.peers[1], "in; 1 more can be reached, not told to --expect 3").await;
+    for (peer, own, other) in [(0, 2, 3), (1, 3, 2)] {
+        let name = format!("m{}", 1 - peer);
+        let words =
+            format!("this peer was told to --expect {own}, and {name} to --expect {other}:");
+        says(&fleet.peers[peer], &words).await;
+        logs(&fleet.peers[peer], &words).await;
+    }
     nobody_enters(&fleet, "/founding/differ").await;
 }
 

@@ -113,15 +113,22 @@ impl<P: Live> Driver<P> {
                 ))
             }
             Standing::Outside => Some(self.why_outside(view)),
-            Standing::Founding { here, expected, pledged_to } => {
+            Standing::Founding { expected, told_otherwise: Some((peer, told)), .. } => {
+                Some(format!(
+                    "this peer was told to --expect {expected}, and {} to --expect {told}: no swarm begins before all \
+                     hosts here are told the same number",
+                    self.names.read().show(peer)
+                ))
+            }
+            Standing::Founding { here, expected, pledged_to, .. } => {
                 Some(self.why_founding(here, expected, pledged_to))
             }
             Standing::Lost => Some(self.why_lost(view)),
             Standing::OldDisk => Some(format!("{OLD_DISK}{}", self.too_few(view))),
             Standing::Unvouched => Some(self.why_unvouched(view)),
             Standing::Learning { for_at_most } if view.number == 1 => Some(format!(
-                "this swarm is new, and its hosts keep nothing on disk: whoever got a lock from them before they were \
-                 restarted may still be inside, so this peer votes in {}",
+                "this swarm is new: had its hosts been another one a moment ago, and lost all data, somebody might still \
+                 be inside, so this peer votes in {}",
                 seconds(duration(for_at_most))
             )),
             Standing::Learning { for_at_most } => Some(format!(

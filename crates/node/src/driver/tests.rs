@@ -137,15 +137,18 @@ fn plights() -> Vec<ViewReport> {
     };
     let unvouched = view(Standing::Unvouched);
     let (here, expected) = (1, 3);
-    let founding = |pledged_to| view(Standing::Founding { here, expected, pledged_to });
+    let founding = |pledged_to, told_otherwise| {
+        view(Standing::Founding { here, expected, pledged_to, told_otherwise })
+    };
     let minority = view(Standing::Minority { up: 1, needed: 2 });
     let remembering =
         minority.members.iter().map(|member| MemberReport { forgot: false, ..*member });
     vec![
         view(Standing::Outside),
         ViewReport { number: 0, members: Vec::new(), ..view(Standing::Outside) },
-        founding(None),
-        founding(Some(PeerId(3))),
+        founding(None, None),
+        founding(Some(PeerId(3)), None),
+        founding(None, Some((PeerId(3), 5))),
         view(Standing::Lost),
         view(Standing::OldDisk),
         ViewReport { rivals: vec![OTHER], ..unvouched.clone() },

@@ -152,7 +152,6 @@ async fn start(config: Config, inside: &Arc<Mutex<Inside>>) -> Node {
         let locks = Agent::new(Sigma::plan(me.peer, &plan), agent::Config::new(1));
         let restless = Restless::new(me.peer, &plan, Arc::clone(inside));
         let mut agreed = agreed::Config::new(config.lease_max, config.beginning);
-        agreed.durable = config.data.is_some();
         Agreed::new(me.peer, agreed, Beside::new(locks, restless))
     };
     prepared.start_around(|parts| parts.drive(both)).await.unwrap()

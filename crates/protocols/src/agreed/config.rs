@@ -27,8 +27,6 @@ pub struct Config<R = Sound> {
     pub views: views::Config<R>,
     /// How this peer comes in.
     pub beginning: Beginning,
-    /// Whether promises are persisted before they are made.
-    pub durable: bool,
     /// Which rules it keeps.
     pub rules: R,
 }
@@ -46,7 +44,7 @@ impl<R: Rules> Config<R> {
     #[must_use]
     pub const fn with_rules(lease_max: Span, beginning: Beginning, rules: R) -> Self {
         let views = views::Config::with_rules(lease_max, rules);
-        Self { views, beginning, durable: false, rules }
+        Self { views, beginning, rules }
     }
 
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {

@@ -356,11 +356,10 @@ impl<P: OverViews, R: Rules> Agreed<P, R> {
         }
     }
 
-    /// Whether the hosts that have made a swarm may have been one a moment ago: those that keep nothing on disk do not
+    /// Whether the hosts that have made a swarm may have been one a moment ago: those that have lost all they had do not
     /// know. Who makes one alone says that there is none.
     fn may_have_been_another(&self, founders: usize) -> bool {
-        let blank = founders > 1 && !self.config.durable;
-        blank && !self.config.breaks(Mutant::VotesAtOnceWithoutDisks)
+        founders > 1 && !self.config.breaks(Mutant::VotesAtOnceInANewSwarm)
     }
 
     /// This peer is a member since another view, or of a view that nobody was asked about: votes are out

@@ -25,6 +25,6 @@ mutants! {
     SettlesBeforeItWrites = "settles-before-it-writes": "exclusion" agreed told,
     /// A member whose disk was looked at votes before it has taken in that the disk is an old one.
     VotesBeforeItFollows = "votes-before-it-follows": "exclusion" agreed told,
-    /// Hosts without disks that have made a swarm vote at once, though they may have been another one a moment ago.
-    VotesAtOnceWithoutDisks = "votes-at-once-without-disks": "exclusion" agreed told,
+    /// Hosts that have made a swarm vote at once, though they may have been another one a moment ago.
+    VotesAtOnceInANewSwarm = "votes-at-once-in-a-new-swarm": "exclusion" agreed,
 }

@@ -2,10 +2,11 @@
 //!
 //! Each is told how many of them there are, and there is no swarm before all of them have pledged themselves to the
 //! same one. So a host that lost its data, or is cut off when it first starts, founds nothing: the others are missing,
-//! and have no pledge to give but to the swarm that they are in.
+//! and have no pledge to give but to the swarm that they are in. Nor does one that sees a host that was told another
+//! number: of two groups that are told different ones, each might be complete.
 //!
 //! ```text
-//!  blank peers                                each other
+//!  blank peers                                each other, once they have looked around
 //!    │ BLANK    I am in no swarm ────────────► │  and expect so many of us
 //!
 //!  the first by number who sees that many     the others
@@ -48,6 +49,10 @@ pub(super) struct Founding {
     expects: u16,
     /// The others that can be reached, are blank, and expect as many.
     blank: BTreeMap<PeerId, Badge>,
+    /// The others that can be reached, are blank, and expect another number.
+    otherwise: BTreeMap<PeerId, u16>,
+    /// It looks around before, and says nothing.
+    looks_until: LocalTime,
     /// What this peer has proposed.
     pub(super) proposal: Option<Proposal>,
     /// It proposes nothing before.
@@ -68,6 +73,7 @@ impl Founding {
     /// A peer cannot be reached.
     pub(super) fn part(&mut self, peer: PeerId) {
         self.blank.remove(&peer);
+        self.otherwise.remove(&peer);
     }
 }
 
@@ -78,6 +84,13 @@ impl<R: Rules> Views<R> {
     pub fn founding(&self) -> Option<(usize, usize)> {
         let expects = usize::from(self.founding.expects);
         self.is_blank().then_some((self.founding.blank.len() + 1, expects))
+    }
+
+    /// Who else begins a swarm, too, and was told that so many do: not as many as this peer was told.
+    #[must_use]
+    pub fn told_otherwise(&self) -> Option<(PeerId, u16)> {
+        let other = self.founding.otherwise.iter().next()?;
+        self.is_blank().then_some((*other.0, *other.1))
     }
 
     /// Who else has proposed a swarm and has this peer's pledge to it.
@@ -97,6 +110,12 @@ impl<R: Rules> Views<R> {
         self.founding.expects > 0 && self.was_never_in()
     }
 
+    /// Whether that swarm can begin: all that begin one here mean the same.
+    fn may_begin(&self) -> bool {
+        let broken = self.config.breaks(Mutant::FoundsThoughToldOtherwise);
+        self.is_blank() && (self.founding.otherwise.is_empty() || broken)
+    }
+
     /// Whether it may make one alone: one that it is pledged to may have begun.
     pub(super) fn may_found(&self) -> bool {
         let free = self.pledge.is_none() || self.config.breaks(Mutant::FoundsThoughPledged);
@@ -107,6 +126,9 @@ impl<R: Rules> Views<R> {
     pub(super) fn expect(&mut self, cx: Cx<'_, '_, R>, hosts: u16) {
         self.wants_in = true;
         self.founding.expects = hosts.min(MEMBERS_MAX as u16);
+        if hosts > 1 {
+            self.founding.looks_until = cx.now() + self.config.round_trip_worst * 2;
+        }
         self.look(cx);
     }
 
@@ -122,7 +144,7 @@ impl<R: Rules> Views<R> {
         if let Some(Pledge { origin, by }) = self.pledge.filter(|pledge| pledge.by != self.me) {
             cx.send(by, Message::Pledged { origin });
         }
-        if !self.is_blank() {
+        if !self.is_blank() || cx.now() < self.founding.looks_until {
             return;
         }
         let (expects, badge) = (self.founding.expects, self.badge(cx));
@@ -140,8 +162,8 @@ impl<R: Rules> Views<R> {
         let Founding { expects, blank, pause_until, .. } = &self.founding;
         let first = blank.keys().next().is_none_or(|other| self.me < *other);
         let enough = blank.len() + 1 >= usize::from(*expects);
-        if !self.is_blank() || self.pledge.is_some() || !first || !enough || cx.now() < *pause_until
-        {
+        let waits = cx.now() < self.founding.looks_until.max(*pause_until);
+        if !self.may_begin() || self.pledge.is_some() || !first || !enough || waits {
             return;
         }
         let others = blank.clone().into_iter().take(usize::from(*expects) - 1);
@@ -194,11 +216,15 @@ impl<R: Rules> Views<R> {
         if let Some(roster) = &self.roster {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
-        let blank = &mut self.founding.blank;
-        let room = blank.len() < MEMBERS_MAX && self.up.contains(&from);
-        if expects == self.founding.expects && room {
+        let Founding { expects: own, blank, otherwise, .. } = &mut self.founding;
+        if !self.up.contains(&from) {
+            return;
+        }
+        if expects == *own && blank.len() < MEMBERS_MAX {
             blank.insert(from, badge);
             self.propose_swarm(cx);
+        } else if expects != *own && otherwise.len() < MEMBERS_MAX {
+            otherwise.insert(from, expects);
         }
     }
 
@@ -207,7 +233,7 @@ impl<R: Rules> Views<R> {
         let pledge = Pledge { origin, by: from };
         let free = self.pledge.is_none_or(|mine| mine == pledge)
             || self.config.breaks(Mutant::PledgesTwice);
-        if self.is_blank() && free && expects == self.founding.expects {
+        if self.may_begin() && free && expects == self.founding.expects {
             self.pledge_to(cx, Some(pledge));
             cx.send(from, Message::Pledged { origin });
         } else {

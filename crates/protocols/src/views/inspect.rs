@@ -58,8 +58,9 @@ impl<R: Rules> Views<R> {
 
     fn standing_for_people(&self, now: LocalTime, members: &[MemberReport]) -> Standing {
         if let Some((here, expected)) = self.founding() {
-            let pledged_to = self.pledged_to();
-            return Standing::Founding { here: here as u16, expected: expected as u16, pledged_to };
+            let (here, expected) = (here as u16, expected as u16);
+            let (pledged_to, told_otherwise) = (self.pledged_to(), self.told_otherwise());
+            return Standing::Founding { here, expected, pledged_to, told_otherwise };
         }
         match (self.standing(), self.loss()) {
             (super::Standing::Member, _) if self.is_vouched_for() => {}

@@ -91,6 +91,8 @@ crate::parts::mutants::mutants! {
     HasASayBesideAnother = "has-a-say-beside-another": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most": "exclusion" agreed told,
+    /// Hosts make a swarm though they see one that was told another number of them.
+    FoundsThoughToldOtherwise = "founds-though-told-otherwise": "exclusion" agreed told,
     /// Who is pledged to a swarm pledges itself to another one, too.
     PledgesTwice = "pledges-twice": "exclusion" agreed told,
     /// Who lost its memory founds a swarm as if it had never been in one.

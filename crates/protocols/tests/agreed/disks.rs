@@ -7,7 +7,7 @@ use sigmalock_protocols::views::{self, Mutant, STARTS_MAX};
 
 use crate::copies::a_copy_runs_meanwhile;
 use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
-use crate::town::{ALICE, BOB, DISKLESS, Packet, Town};
+use crate::town::{ALICE, BOB, FOUNDERS, Packet, Town};
 
 /// A peer is out of everybody's sight, and goes on all the while. Another one runs with a copy of its disk, gives its vote to
 /// Alice, and is gone again. Then the first is back, and Bob waits for its vote already.
@@ -179,12 +179,12 @@ fn a_disk_of_a_former_membership_is_known_by_its_badge() {
     assert!(are_two_inside(&a_former_membership_is_put_back(Some(broken))), "{broken}");
 }
 
-/// Three hosts that keep nothing on disk make a swarm, and Alice gets in. All of them are restarted, and make another one.
+/// Three hosts make a swarm, and Alice gets in. All of them lose all they had, or had no disks, and make another one.
 /// Alice has not heard, and Bob asks.
-fn all_are_restarted_without_disks(broken: Option<agreed::Mutant>) -> Town {
+fn all_lose_all_they_had(broken: Option<agreed::Mutant>) -> Town {
     let mut town = Town::of(0, broken);
     drop(town.stop(BOB));
-    let [first, second] = DISKLESS;
+    let [first, second] = FOUNDERS;
     first.into_iter().for_each(|host| town.start(host, Birth::First));
     town.pass(Span::from_secs(25), |_| true);
     town.ask(ALICE);
@@ -199,16 +199,13 @@ fn all_are_restarted_without_disks(broken: Option<agreed::Mutant>) -> Town {
 }
 
 #[test]
-fn hosts_without_disks_wait_for_the_promises_of_those_they_may_have_been() {
-    let mut town = all_are_restarted_without_disks(None);
-    let [_, [host, ..]] = DISKLESS;
+fn hosts_of_a_new_swarm_wait_for_the_promises_of_those_they_may_have_been() {
+    let mut town = all_lose_all_they_had(None);
+    let [_, [host, ..]] = FOUNDERS;
     assert!(!are_two_inside(&town));
     assert!(matches!(town.standing(host), Standing::Learning { .. }));
     town.pass(Span::from_secs(20), |_| true);
     assert!(!town.is_inside(ALICE) && town.is_inside(BOB));
-    let broken = agreed::Mutant::VotesAtOnceWithoutDisks;
-    assert!(
-        are_two_inside(&all_are_restarted_without_disks(Some(broken))),
-        "{broken} is not caught"
-    );
+    let broken = agreed::Mutant::VotesAtOnceInANewSwarm;
+    assert!(are_two_inside(&all_lose_all_they_had(Some(broken))), "{broken} is not caught");
 }

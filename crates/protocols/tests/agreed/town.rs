@@ -28,7 +28,7 @@ pub(crate) const STEP: Span = Span::from_millis(50);
 pub(crate) const ALICE: u64 = 100;
 pub(crate) const BOB: u64 = 101;
 /// Three hosts without disks that begin together, and three more from the next hundred on.
-pub(crate) const DISKLESS: [[u64; 3]; 2] = [[200, 201, 202], [300, 301, 302]];
+pub(crate) const FOUNDERS: [[u64; 3]; 2] = [[200, 201, 202], [300, 301, 302]];
 
 pub(crate) struct Packet {
     pub(crate) from: u64,
@@ -162,16 +162,15 @@ impl Town {
         let beginning = match peer {
             0 => Beginning::Found,
             ALICE | BOB => Beginning::Watch,
-            peer if DISKLESS.as_flattened().contains(&peer) => Beginning::Expect(3),
+            peer if FOUNDERS.as_flattened().contains(&peer) => Beginning::Expect(3),
             _ => Beginning::Join,
         };
         let mut config = Config::with_rules(LEASE_MAX, beginning, Broken::from(self.mutant));
-        config.durable = !matches!(beginning, Beginning::Expect(_));
         config.views.rules = self.broken.into();
         let mut locks = sigma::Config {
             lease_max: LEASE_MAX,
             client_only: beginning == Beginning::Watch,
-            durable: config.durable,
+            durable: true,
             ..sigma::Config::with_rules(Quorum::ONE, self.sigma.into())
         };
         self.lives += 1;

@@ -1,5 +1,7 @@
 //! Hosts that begin together: walked through at random, and as stories.
 
+use std::collections::BTreeSet;
+
 use sigmalock_core::{Birth, Span};
 use sigmalock_protocols::views::{Message, Mutant, Request, Roster, Standing};
 
@@ -286,4 +288,43 @@ fn a_host_that_comes_later_or_lost_all_it_had_joins_the_swarm_that_is_there() {
     let members: Vec<_> = fleet.views(4).and_then(Views::roster).unwrap().members().collect();
     assert_eq!(members, [1, 2, 3, 4].map(crate::fleet::id), "the dead one was voted out");
     assert!((1..5).all(|host| origin(&fleet, host) == origin(&fleet, 1)));
+}
+
+/// Five hosts that reach each other, two of which were told that they are two, and three that they are three; each starts
+/// when it likes. How many swarms they make, and how many of them know why they make none.
+fn five_are_told_different_numbers(seed: u64, mutant: Option<Mutant>) -> (usize, usize) {
+    let mut rng = seed;
+    let mut fleet = Fleet::new(5, mutant, Span::from_secs(3), seed);
+    let mut order = [0, 1, 2, 3, 4];
+    for index in 1..order.len() {
+        order.swap(index, (next(&mut rng) % (index as u64 + 1)) as usize);
+    }
+    for host in order {
+        fleet.start(host, Birth::First);
+        fleet.ask(host, Request::Expect { hosts: if host < 2 { 2 } else { 3 } });
+        for _ in 0..next(&mut rng) % 20 {
+            let packets = std::mem::take(&mut fleet.packets);
+            packets.into_iter().for_each(|packet| fleet.deliver(packet));
+            if next(&mut rng) % 4 == 0 {
+                fleet.tick();
+            }
+        }
+    }
+    pass(&mut fleet, |_| true);
+    let swarms: BTreeSet<u64> = (0..5).filter_map(|host| origin(&fleet, host)).collect();
+    let know = |host: &usize| fleet.views(*host).and_then(Views::told_otherwise).is_some();
+    (swarms.len(), (0..5).filter(know).count())
+}
+
+#[test]
+fn hosts_that_see_each_other_and_are_told_different_numbers_make_one_swarm_at_most() {
+    let broken = Some(Mutant::FoundsThoughToldOtherwise);
+    let mut two = 0;
+    for seed in 0..500 {
+        // Who came before the others may have made one, which they join.
+        let (swarms, know) = five_are_told_different_numbers(seed, None);
+        assert!(swarms == 1 || (swarms == 0 && know == 5), "seed {seed}: {swarms}, {know}");
+        two += usize::from(five_are_told_different_numbers(seed, broken).0 > 1);
+    }
+    assert!(two > 0, "not caught");
 }

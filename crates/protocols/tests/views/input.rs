@@ -247,6 +247,8 @@ fn a_pledge_counts_of_those_who_were_asked_for_it() {
     for peer in [1, 2] {
         answers(&mut fleet, peer, Message::Blank { expects: 3, badge: Badge(peer as u64) });
     }
+    assert!(fleet.packets.is_empty(), "it looks around first");
+    (0..20).for_each(|_| fleet.tick());
     let origin = fleet.packets.iter().find_map(|packet| match packet.message {
         Message::Pledge { origin, .. } => Some(origin),
         _ => None,

@@ -11,7 +11,7 @@
 //! - *yesterday*: a peer loses its memory and meets one that was cut off since before it was a member, then one that was
 //!   cut off later;
 //! - *foundings*: hosts that begin together, are cut off from each other, crash, and lose all they had and come back as
-//!   somebody else.
+//!   somebody else; or all of them lose all they had at once.
 //!
 //! In the first three nobody else is cut off or down: whoever remembers is met, which is all that is promised.
 
@@ -71,6 +71,11 @@ fn lies(seed: u64) -> bool {
     Rng::split(seed, 0x6c69_6573).below(2) == 0
 }
 
+/// Whether all hosts that begin together lose all they had, from a stream of its own, too.
+fn all_lose_all(seed: u64) -> bool {
+    Rng::split(seed, 0x616c_6c6c).below(3) == 0
+}
+
 /// Such a world, if that is what the seed means.
 pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subject, RunConfig)> {
     let mut rng = Rng::split(seed, 0x7265_6d62);
@@ -98,7 +103,11 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
         Kind::Foundings => rng.between(1, 5),
     };
     // Of every swarm, somebody remembers.
-    let reborn = if kind == Kind::Foundings { rng.below(hosts) } else { 0 };
+    let reborn = match kind {
+        Kind::Foundings if hosts > 1 && all_lose_all(seed) => hosts,
+        Kind::Foundings => rng.below(hosts),
+        _ => 0,
+    };
     let joins = match kind {
         Kind::Backups | Kind::Copies | Kind::Lies => 0,
         Kind::Yesterday => 2,
@@ -137,6 +146,7 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     let safety = match kind {
         Kind::Backups | Kind::Copies | Kind::Lies => stage.backups(kind, put_back),
         Kind::Yesterday => stage.yesterday(silence),
+        Kind::Foundings if reborn == hosts => stage.founding_anew(hosts as usize),
         Kind::Foundings => stage.foundings(hosts as usize, reborn as usize),
     };
     // Where a founder is gone for good, nobody may ever get together; and where the silent are voted out, those who are
@@ -273,6 +283,30 @@ impl Stage<'_> {
         self.part(at, 5, &[&[p, q, b], there].concat(), &[&[a, c], here].concat());
         (2..5).for_each(|id| self.at(at, Fault::Mend(id)));
         at.since(TrueTime(0)) + lease + self.rng.span(ms(5_000), ms(20_000))
+    }
+
+    /// All hosts of a swarm lose all they had (none comes back), and begin another one. Of those who use it some know only that; the
+    /// others meet nobody of it, whom they would tell of the former one.
+    fn founding_anew(&mut self, hosts: usize) -> Span {
+        let all = self.hosts();
+        let lost = TrueTime(0) + ALL_IN + self.rng.span(Span::ZERO, self.subject.tuning.lease_max);
+        let back = lost + self.rng.span(ms(1), ms(1_000));
+        for (founder, heir) in all[..hosts].iter().zip(&all[hosts..2 * hosts]) {
+            self.at(lost, Fault::Crash(*founder));
+            self.at(back, Fault::Join(*heir));
+        }
+        let clients = draw::clients(self.config);
+        let (forget, remember) = clients.split_at(clients.len() / 2);
+        self.part(lost, 1, remember, &[&all, forget].concat());
+        for client in forget {
+            let client = *client;
+            self.at(lost, Fault::Crash(client));
+            self.at(back, Fault::Restart { peer: client, memory: Memory::None });
+        }
+        for newcomer in &all[2 * hosts..] {
+            self.at(back + ms(2_000), Fault::Join(*newcomer));
+        }
+        back.since(TrueTime(0)) + ms(self.rng.between(15_000, 40_000))
     }
 
     /// Anything may go wrong while the hosts get together; some lose all they had.

@@ -105,12 +105,10 @@ impl Node {
     }
 }
 
-/// How many of the hosts that begin the swarm together are here, if it has not begun.
-fn founders_here(status: &StatusReport) -> Option<u16> {
-    match status.view.as_ref()?.standing {
-        Standing::Founding { here, .. } => Some(here),
-        _ => None,
-    }
+/// How it is with the hosts that begin the swarm together, if it has not begun.
+fn founding(status: &StatusReport) -> Option<Standing> {
+    let standing = status.view.as_ref()?.standing;
+    matches!(standing, Standing::Founding { .. }).then_some(standing)
 }
 
 /// How a peer is, as far as that is worth a line.
@@ -144,7 +142,7 @@ pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
     let first = Shape::of(told);
     let mut said = (first == Shape::Well).then_some(first);
     let mut said_numbers = numbers(told);
-    let mut founders = founders_here(told);
+    let mut founders = founding(told);
     let (mut last, mut since, mut well) = (first, Instant::now(), Instant::now());
     let (mut last_numbers, mut steady) = (said_numbers, Instant::now());
     while let Some(status) = handle.status().await {
@@ -155,8 +153,8 @@ pub(super) async fn tell(handle: &Handle, told: &StatusReport) {
         if numbers(&status) != last_numbers {
             (last_numbers, steady) = (numbers(&status), Instant::now());
         }
-        if let Some(here) = founders_here(&status) {
-            if founders.replace(here) != Some(here) {
+        if let Some(now) = founding(&status) {
+            if founders.replace(now) != Some(now) {
                 line(status.why_not.as_deref().unwrap_or_default());
             }
             said = Some(shape);
