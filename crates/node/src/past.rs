@@ -1,6 +1,7 @@
 //! Who a peer is, and what is left of its former lives.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -138,7 +139,7 @@ impl Past {
 /// what is none of a peer's.
 fn make(dir: &Path) -> Result<(), StartError> {
     let failed = |cause| StartError::Directory { path: dir.into(), cause };
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    make_on_disk(dir).map_err(failed)?;
     let meta = fs::metadata(dir).map_err(failed)?;
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return Err(StartError::Foreign { path: dir.into(), owner: meta.uid() });
@@ -156,6 +157,18 @@ fn make(dir: &Path) -> Result<(), StartError> {
     tracing::warn!(
         "others could look into {path} (mode {mode:o}), at what this peer remembers: it is closed to them now"
     );
+    Ok(())
+}
+
+/// Makes a directory and those above it that are missing, for this user alone. That they are there is on disk when this
+/// returns: a power cut does not take them away with what is in them.
+fn make_on_disk(dir: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|above| !above.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        let is_here = parent.as_os_str().is_empty();
+        File::open(if is_here { Path::new(".") } else { parent })?.sync_all()?;
+    }
     Ok(())
 }
 
