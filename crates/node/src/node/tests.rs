@@ -151,7 +151,7 @@ async fn start(config: Config, inside: &Arc<Mutex<Inside>>) -> Node {
         let plan = plan(config, Quorum::ONE, Box::new(ByView::default()));
         let locks = Agent::new(Sigma::plan(me.peer, &plan), agent::Config::new(1));
         let restless = Restless::new(me.peer, &plan, Arc::clone(inside));
-        let mut agreed = agreed::Config::new(config.lease_max, config.beginning);
+        let agreed = agreed::Config::new(config.lease_max, config.beginning);
         Agreed::new(me.peer, agreed, Beside::new(locks, restless))
     };
     prepared.start_around(|parts| parts.drive(both)).await.unwrap()
