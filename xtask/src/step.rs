@@ -13,7 +13,7 @@ use crate::skipped::{self, Skipped};
 pub(crate) struct Step {
     name: String,
     line: String,
-    environment: Vec<(&'static str, &'static str)>,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Step {
@@ -23,8 +23,8 @@ impl Step {
     }
 
     /// With an environment variable set.
-    pub(crate) fn with(mut self, key: &'static str, value: &'static str) -> Self {
-        self.environment.push((key, value));
+    pub(crate) fn with(mut self, key: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((key, value.into()));
         self
     }
 
@@ -63,7 +63,7 @@ impl Step {
     fn command(&self) -> Result<Command> {
         let mut words = self.line.split_whitespace();
         let mut command = Command::new(words.next().context("an empty command line")?);
-        command.args(words).envs(self.environment.iter().copied());
+        command.args(words).envs(self.environment.iter().cloned());
         Ok(command)
     }
 }

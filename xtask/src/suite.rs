@@ -42,6 +42,11 @@ const SOAK_SECONDS: &str = "25";
 /// Alone.
 const SOAK_SECONDS_LONG: &str = "1200";
 
+/// How many tests run at once.
+const THREADS: &str = "RUST_TEST_THREADS";
+/// So many at least: those of live peers wait most of the time, mostly for leases to end.
+const THREADS_MIN: usize = 4;
+
 /// How much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -135,7 +140,9 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
 
 /// What `cargo test` runs; and in the long run what takes minutes by itself.
 fn tests(extent: Extent) -> Vec<Step> {
-    let all = Step::new("tests", format!("cargo test --workspace --quiet -- {SHOW}"));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = Step::new("tests", format!("cargo test --workspace --quiet -- {SHOW}"))
+        .with(THREADS, cores.max(THREADS_MIN).to_string());
     if extent != Extent::Long {
         return vec![all];
     }

@@ -75,11 +75,18 @@ async fn are_shown_without_memory(fleet: &Fleet, indices: &[usize]) {
 
 /// It does not vote, be it removed already or not, and its users get locks by the votes of others.
 async fn goes_by_the_votes_of_others(peer: &Peer) {
-    let output = peer.ask(&["status"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let text = said(&output);
-    for line in ["can grant  yes, by the votes of others", "votes      no"] {
-        assert!(text.contains(line), "{text}");
+    let begin = Instant::now();
+    loop {
+        let output = peer.ask(&["status"]);
+        let text = said(&output);
+        // It has to meet both of the others first.
+        if text.contains("can grant  yes, by the votes of others") {
+            assert!(text.contains("votes      no"), "{text}");
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            break;
+        }
+        assert!(begin.elapsed() < SOON, "{text}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(enters(peer, "/disks/others", SOON).await);
 }
