@@ -152,6 +152,8 @@ fn tests(extent: Extent) -> Vec<Step> {
         all.with(SOAK, SOAK_SECONDS),
         Step::new("soak", soak).with(SOAK, SOAK_SECONDS_LONG),
         Step::new("every order of events", ignored),
+        draw_figures(),
+        Step::new("figures as they were", "git diff --exit-code --stat -- docs/figures"),
     ]
 }
 
@@ -162,7 +164,11 @@ pub(crate) fn bench() -> Result<()> {
 
 /// The pictures of the documentation: those that `lab figures` draws, in the papers' setting.
 pub(crate) fn figures() -> Result<()> {
-    Step::new("figures", "cargo run --release --quiet -- lab figures --out docs/figures").run()
+    draw_figures().run()
+}
+
+fn draw_figures() -> Step {
+    Step::new("figures", "cargo run --release --quiet -- lab figures --out docs/figures")
 }
 
 /// Accepts the transcripts as they are now.
