@@ -89,6 +89,14 @@ crate::parts::mutants::mutants! {
     GoesOnBesideAnother = "goes-on-beside-another": "exclusion" agreed told,
     /// A member that reaches a member of another view of the same number does not vote, but has a say in the next.
     HasASayBesideAnother = "has-a-say-beside-another": "exclusion" agreed told,
+    /// A member that has met a member of another view of the same number does not vote in newer views, either.
+    KeepsItsRivals = "keeps-its-rivals": "stall" agreed told,
+    /// A proposer that has no say any more goes on to count what others answer.
+    CountsWithoutASay = "counts-without-a-say": "exclusion" agreed told,
+    /// A member that has lost sight of all who had vouched for it does not wait for those that were there all the while.
+    OverlooksWhoIsThere = "overlooks-who-is-there": "exclusion" agreed told,
+    /// A member goes on though the only one that had vouched for it says that its own disk is an old one.
+    OutlivesItsWitness = "outlives-its-witness": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most": "exclusion" agreed told,
     /// Who is pledged to a swarm pledges itself to another one, too.
