@@ -12,7 +12,7 @@ use crate::crowd::Crowd;
 use crate::faults::{Fault, Memory};
 use crate::history::{TrueTime, What};
 use crate::output::Failure;
-use crate::peer::{Disk, Mail};
+use crate::peer::{Disk, Mail, Tear};
 use crate::script::Action;
 use crate::watch::Watch;
 use crate::world::{Event, World};
@@ -73,36 +73,43 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     pub(crate) fn apply(&mut self, fault: &Fault) {
         let known = |peer: &PeerId| self.roster.index(*peer).filter(|i| *i < self.peers.len());
         let up = |peer: &PeerId| known(peer).filter(|index| self.peers[*index].is_up());
-        let applies = match fault {
-            Fault::Crash(peer)
-            | Fault::Tear(peer)
-            | Fault::Reset(peer)
-            | Fault::FailWrite { peer, .. }
-            | Fault::Pause { peer, .. } => up(peer),
-            Fault::Forget { by, .. } => up(by),
-            Fault::Destroy(peer) => {
-                up(peer).filter(|index| self.overlay.is_some() && !self.is_last_member(*index))
-            }
-            Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
-            Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
-            Fault::Restart { peer, .. } => {
-                known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
-            }
-            Fault::WallJump { peer, .. } | Fault::SlowDisk { peer, .. } | Fault::Shelve(peer) => {
-                known(peer)
-            }
-            Fault::Cut(_) | Fault::Mend(_) => Some(0),
-        };
+        let applies =
+            match fault {
+                Fault::Crash(peer)
+                | Fault::Tear(peer)
+                | Fault::TearRecords(peer)
+                | Fault::Reset(peer)
+                | Fault::FailWrite { peer, .. }
+                | Fault::Pause { peer, .. } => up(peer),
+                Fault::Forget { by, .. } => up(by),
+                Fault::Destroy(peer) => {
+                    up(peer).filter(|index| self.overlay.is_some() && !self.is_last_member(*index))
+                }
+                Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
+                Fault::Twin(peer) => self.roster.twins().map(|[_, twin]| twin).filter(|twin| {
+                    self.roster.twin_of == Some(*peer) && self.peers[*twin].life == 0
+                }),
+                Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
+                Fault::Restart { peer, .. } => {
+                    known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
+                }
+                Fault::WallJump { peer, .. }
+                | Fault::SlowDisk { peer, .. }
+                | Fault::Shelve(peer) => known(peer),
+                Fault::Cut(_) | Fault::Mend(_) => Some(0),
+            };
         let Some(index) = applies else { return };
         self.watch.on_fault(self.now, fault);
         *self.faults.entry(fault.kind()).or_default() += 1;
         match fault {
             Fault::Crash(_) => self.crash(index),
-            Fault::Tear(_) => self.peers[index].tears = true,
+            Fault::Tear(_) => self.peers[index].tears = Some(Tear::Anything),
+            Fault::TearRecords(_) => self.peers[index].tears = Some(Tear::Records),
             Fault::FailWrite { found, .. } => self.fail_write(index, Failure { found: *found }),
             Fault::SlowDisk { write, .. } => self.slow_down(index, *write),
             Fault::Join(_) => self.start(index, Birth::First),
             Fault::Shelve(_) => self.peers[index].shelf = Some(self.peers[index].disk.clone()),
+            Fault::Twin(_) => self.start_twin(index),
             Fault::Leave(_) => self.leave_overlay(index),
             Fault::Destroy(_) => self.on_gone(index),
             Fault::Forget { gone, .. } => self.forget(index, gone),
@@ -150,7 +157,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     fn is_absent(&self, index: usize) -> bool {
-        let host = index < self.roster.hosts;
+        let host = self.roster.is_host(index);
         host && self.overlay.as_ref().is_some_and(|overlay| overlay.is_absent(index))
     }
 
@@ -159,7 +166,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         self.cut_write_short(index);
         let peer = &mut self.peers[index];
         peer.protocol = None;
-        peer.tears = false;
+        peer.tears = None;
         peer.timers.clear();
         peer.alarm.disarm();
         peer.paused_until = None;
@@ -173,7 +180,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         self.schedule_looks(index, Span::ZERO);
     }
 
-    fn restart(&mut self, index: usize, memory: Memory) {
+    pub(crate) fn restart(&mut self, index: usize, memory: Memory) {
         let peer = &mut self.peers[index];
         if let Some(shelf) = peer.shelf.as_mut().filter(|_| memory == Memory::Shelf) {
             std::mem::swap(shelf, &mut peer.disk);
@@ -196,7 +203,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A peer that one of its users crashed comes back, without its memory, unless it also hosts replicas: the plan
     /// alone decides which hosts forget.
     pub(crate) fn on_return(&mut self, index: usize) {
-        let memory = if index < self.roster.hosts { Memory::Disk } else { Memory::None };
+        let memory = if self.roster.is_host(index) { Memory::Disk } else { Memory::None };
         self.apply(&Fault::Restart { peer: self.roster.id(index), memory });
     }
 
@@ -279,7 +286,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         self.healed = true;
         self.on_mended(None);
         for index in 0..self.peers.len() {
-            self.peers[index].tears = false;
+            self.peers[index].tears = None;
             self.heal_disk(index);
             if self.is_absent(index) {
                 continue;

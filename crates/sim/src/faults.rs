@@ -48,6 +48,8 @@ pub enum Fault {
     /// A peer stops in the middle of what its protocol wants done, the next time that is several
     /// things: what comes first is done, the rest is not.
     Tear(PeerId),
+    /// The same, the next time that there are several records among those things: a newcomer settles, a member moves on.
+    TearRecords(PeerId),
     /// The next write of a peer's disk fails, and the peer stops.
     FailWrite {
         /// Whose.
@@ -84,6 +86,8 @@ pub enum Fault {
         /// Who is gone.
         gone: Vec<PeerId>,
     },
+    /// A copy of a peer's disk, the one on the shelf if there is one, is started on another machine. The peer may run, too.
+    Twin(PeerId),
     /// A peer loses its memory and goes on: the paper's replica reset.
     Reset(PeerId),
     /// A peer stands still and then goes on; its clocks do not stand still.
@@ -113,6 +117,7 @@ impl Fault {
         match self {
             Self::Crash(_) => "crash",
             Self::Tear(_) => "torn crash",
+            Self::TearRecords(_) => "crash between records",
             Self::FailWrite { .. } => "failing write",
             Self::SlowDisk { .. } => "slow disk",
             Self::Restart { memory: Memory::Disk, .. } => "restart with disk",
@@ -120,6 +125,7 @@ impl Fault {
             Self::Restart { memory: Memory::None, .. } => "restart without disk",
             Self::Restart { memory: Memory::Shelf, .. } => "restart with an old disk",
             Self::Shelve(_) => "copy of a disk",
+            Self::Twin(_) => "start of a twin",
             Self::Join(_) => "join",
             Self::Leave(_) => "leave",
             Self::Destroy(_) => "destruction",
@@ -139,7 +145,9 @@ impl fmt::Display for Fault {
         match self {
             Self::Crash(peer)
             | Self::Tear(peer)
+            | Self::TearRecords(peer)
             | Self::Shelve(peer)
+            | Self::Twin(peer)
             | Self::Join(peer)
             | Self::Leave(peer)
             | Self::Destroy(peer)

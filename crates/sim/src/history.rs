@@ -105,6 +105,10 @@ pub enum What {
     Healed,
     /// Something among peers that agree on who is in.
     Views(OfViews),
+    /// A copy of a peer's disk is started on another machine.
+    Doubled(PeerId),
+    /// One of the two has come to know that it is not the member that it was by its disk.
+    Noticed(PeerId),
 }
 
 /// What can happen among peers that agree on who is in.

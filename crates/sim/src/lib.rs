@@ -36,6 +36,7 @@ pub mod script;
 pub mod stepper;
 pub mod subject;
 pub mod theory;
+mod twins;
 mod users;
 pub mod watch;
 pub mod workload;

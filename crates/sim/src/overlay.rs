@@ -16,6 +16,7 @@ use crate::faults::Cut;
 use crate::history::TrueTime;
 use crate::rng::Rng;
 use crate::roster::Roster;
+use crate::twins::Doors;
 use crate::watch::Watch;
 use crate::world::{Event, World};
 
@@ -58,6 +59,8 @@ pub(crate) struct Overlay {
     /// Hosts that have been here and are expected to be.
     members: BTreeSet<usize>,
     left: BTreeSet<usize>,
+    /// Who has to do with which of two that have one name.
+    pub(crate) doors: Doors,
     rng: Rng,
     /// For what hosts see of clients, so that it makes no difference to what else is seen.
     rng_of_clients: Rng,
@@ -72,6 +75,7 @@ impl Overlay {
             asleep: BTreeMap::new(),
             members: BTreeSet::new(),
             left: BTreeSet::new(),
+            doors: Doors::new(),
             rng: Rng::split(seed, 0x6f76_6572),
             rng_of_clients: Rng::split(seed, 0x636c_6e74),
         }
@@ -80,6 +84,11 @@ impl Overlay {
     /// Whether a host is not there, and not expected to come back when the world is healed.
     pub(crate) fn is_absent(&self, index: usize) -> bool {
         self.left.contains(&index) || !self.members.contains(&index)
+    }
+
+    /// Whether a peer sees another one, and which life of it.
+    pub(crate) fn seen(&self, observer: usize, about: usize) -> Option<u32> {
+        self.views.get(observer)?.get(&about).copied()
     }
 
     fn view(&mut self, index: usize) -> &mut BTreeMap<usize, u32> {
@@ -131,7 +140,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     pub(crate) fn enter_overlay(&mut self, index: usize) {
         let (seed, roster) = (self.config.seed, self.roster);
         let Some(overlay) = &mut self.overlay else { return };
-        let hosts = index < roster.hosts;
+        let hosts = roster.is_host(index);
         let peer = &mut self.peers[index];
         let now = peer.clocks.clock.read(self.now);
         if let Some(placement) = peer.protocol.as_mut().and_then(P::placement_mut) {
@@ -160,11 +169,11 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         }
     }
 
-    fn schedule_look(&mut self, observer: usize, about: usize, after: Span) {
+    pub(crate) fn schedule_look(&mut self, observer: usize, about: usize, after: Span) {
         let Some(overlay) = &mut self.overlay else { return };
-        let rng = if about < self.roster.hosts {
+        let rng = if self.roster.is_host(about) {
             &mut overlay.rng
-        } else if overlay.open.clients_seen && observer < self.roster.hosts {
+        } else if overlay.open.clients_seen && self.roster.is_host(observer) {
             &mut overlay.rng_of_clients
         } else {
             return;
@@ -235,6 +244,9 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
             // It looks again when it wakes.
             return;
         }
+        if self.roster.twin_of.is_some() && self.look_at_twins(observer, about) {
+            return;
+        }
         let Some(overlay) = &mut self.overlay else { return };
         let known = overlay.view(observer).get(&about).copied();
         let life = self.sees(observer, about, known.is_some()).then(|| self.peers[about].life);
@@ -250,7 +262,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
 
     /// Whether heartbeats go to and fro. Who has a session keeps it through a short silence; who has none
     /// cannot begin one.
-    fn sees(&self, observer: usize, about: usize, session: bool) -> bool {
+    pub(crate) fn sees(&self, observer: usize, about: usize, session: bool) -> bool {
         let Some(overlay) = &self.overlay else { return false };
         let patience = if session { overlay.open.silence } else { Span::ZERO };
         let silent = |since: TrueTime| self.now.since(since) >= patience;
@@ -270,8 +282,8 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         lost.map(|(id, key, at)| (id, key, now.since(at))).collect()
     }
 
-    fn see(&mut self, observer: usize, about: usize, life: Option<u32>) {
-        let (seed, id) = (self.config.seed, self.roster.id(about));
+    pub(crate) fn see(&mut self, observer: usize, about: usize, life: Option<u32>) {
+        let (seed, id) = (self.config.seed, self.roster.name(about));
         let lost = self.lost_by(about);
         let peer = &mut self.peers[observer];
         let now: LocalTime = peer.clocks.clock.read(self.now);
@@ -284,7 +296,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
                     for (id, key, ago) in lost {
                         placement.mourn(id, key, now - ago);
                     }
-                    placement.up(id, key_of(seed, id), about < self.roster.hosts, now);
+                    placement.up(id, key_of(seed, id), self.roster.is_host(about), now);
                 }
                 Input::PeerUp(id)
             }

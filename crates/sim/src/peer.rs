@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sigmalock_core::{
-    CallId, Incarnation, LocalTime, PeerId, Protocol, Surroundings, Timers, WallTime,
+    CallId, Effect, Incarnation, LocalTime, PeerId, Protocol, Surroundings, Timers, WallTime,
 };
 
 use crate::clock::{Clocks, PeerClocks};
@@ -30,13 +30,32 @@ pub(crate) struct Peer<P: Protocol, D> {
     /// When the pause ends, if the peer stands still.
     pub(crate) paused_until: Option<TrueTime>,
     /// It is to crash between two effects, at the next chance.
-    pub(crate) tears: bool,
+    pub(crate) tears: Option<Tear>,
     pub(crate) mailbox: Vec<Mail>,
     /// What its users would have done during a pause.
     pub(crate) deferred: Vec<D>,
     pub(crate) calls_made: u64,
     /// Whose call is whose, for the calls under way.
     pub(crate) calls: Vec<(CallId, u32)>,
+}
+
+/// In the middle of what a peer is to crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tear {
+    /// Of whatever takes several effects.
+    Anything,
+    /// Of what takes several records.
+    Records,
+}
+
+impl Tear {
+    fn is_due<P: Protocol>(self, effects: &[Effect<P>]) -> bool {
+        let records = || effects.iter().filter(|effect| matches!(effect, Effect::Persist { .. }));
+        match self {
+            Self::Anything => effects.len() > 1,
+            Self::Records => records().nth(1).is_some(),
+        }
+    }
 }
 
 /// What survives the lives of a peer.
@@ -99,7 +118,7 @@ impl<P: Protocol, D> Peer<P, D> {
             output: None,
             shelf: None,
             paused_until: None,
-            tears: false,
+            tears: None,
             mailbox: Vec::new(),
             deferred: Vec::new(),
             calls_made: 0,
@@ -111,6 +130,12 @@ impl<P: Protocol, D> Peer<P, D> {
     #[inline]
     pub(crate) fn written(&self) -> u64 {
         self.disk.writes + self.output.as_ref().map_or(0, |output| output.pending())
+    }
+
+    /// Whether it crashes in the middle of this.
+    #[inline]
+    pub(crate) fn is_torn_by(&self, effects: &[Effect<P>]) -> bool {
+        self.tears.is_some_and(|tear| tear.is_due(effects))
     }
 
     pub(crate) fn is_up(&self) -> bool {

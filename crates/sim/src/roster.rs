@@ -3,21 +3,57 @@
 use sigmalock_core::PeerId;
 use sigmalock_protocols::parts::hosting::Fixed;
 
-/// Where the ids of clients with peers of their own begin.
-const CLIENTS_FROM: u64 = 1_000;
+/// Where the ids of clients with peers of their own begin,
+pub(crate) const CLIENTS_FROM: u64 = 1_000;
+/// and those of twins.
+const TWINS_FROM: u64 = 1_000_000;
 
-/// Peers `p0 …` host replicas; peers `p1000 …` are clients.
+/// Peers `p0 …` host replicas; peers `p1000 …` are clients. Where a copy of the disk of `p2` may run beside it, that one is
+/// `p1000002` to faults and in histories; peers take each for the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Roster {
-    /// How many peers host replicas.
+    /// How many peers host replicas, without the twin.
     pub hosts: usize,
     /// Replicas per lock.
     pub replicas: usize,
+    /// The host that has a twin.
+    pub twin_of: Option<PeerId>,
 }
 
 impl Roster {
     fn clients_from(self) -> u64 {
         (self.hosts as u64).max(CLIENTS_FROM)
+    }
+
+    /// How many places hosts have in the table, the twin's included: it comes after all the others.
+    pub(crate) fn places(self) -> usize {
+        self.hosts + usize::from(self.twin_of.is_some())
+    }
+
+    #[inline]
+    pub(crate) fn is_host(self, index: usize) -> bool {
+        index < self.places()
+    }
+
+    /// The id of the twin, if there is one.
+    #[must_use]
+    pub fn twin(self) -> Option<PeerId> {
+        self.twin_of.map(|peer| PeerId(TWINS_FROM + peer.0))
+    }
+
+    /// The places of the two.
+    #[inline]
+    pub(crate) fn twins(self) -> Option<[usize; 2]> {
+        self.twin_of.map(|peer| [peer.0 as usize, self.hosts])
+    }
+
+    /// What peers call the one at this place.
+    #[inline]
+    pub(crate) fn name(self, index: usize) -> PeerId {
+        match self.twin_of {
+            Some(peer) if index == self.hosts => peer,
+            _ => self.id(index),
+        }
     }
 
     /// The id of the k-th peer of clients.
@@ -40,18 +76,23 @@ impl Roster {
 
     #[inline]
     pub(crate) fn index(self, id: PeerId) -> Option<usize> {
-        let hosts = self.hosts as u64;
-        if id.0 < hosts {
+        if id.0 < self.hosts as u64 {
             Some(id.0 as usize)
+        } else if self.twin_of.is_some() && self.twin() == Some(id) {
+            Some(self.hosts)
         } else {
             let k = id.0.checked_sub(self.clients_from())?;
-            Some((hosts + k) as usize)
+            Some(self.places() + k as usize)
         }
     }
 
     #[inline]
     pub(crate) fn id(self, index: usize) -> PeerId {
-        if index < self.hosts { PeerId(index as u64) } else { self.client(index - self.hosts) }
+        match self.twin() {
+            _ if index < self.hosts => PeerId(index as u64),
+            Some(twin) if index == self.hosts => twin,
+            _ => self.client(index - self.places()),
+        }
     }
 }
 
@@ -62,12 +103,16 @@ mod tests {
     #[test]
     fn ids_and_places_agree() {
         for hosts in [1, 3, 32, 1_000, 1_024] {
-            let roster = Roster { hosts, replicas: 1 };
-            for index in 0..hosts + 10 {
-                assert_eq!(roster.index(roster.id(index)), Some(index));
+            for twin_of in [None, Some(PeerId(hosts as u64 - 1))] {
+                let roster = Roster { hosts, replicas: 1, twin_of };
+                for index in 0..hosts + 10 {
+                    assert_eq!(roster.index(roster.id(index)), Some(index));
+                }
             }
         }
-        assert_eq!(Roster { hosts: 3, replicas: 3 }.client(0), PeerId(1_000));
-        assert_eq!(Roster { hosts: 3, replicas: 3 }.index(PeerId(500)), None);
+        let roster = Roster { hosts: 3, replicas: 3, twin_of: None };
+        assert_eq!((roster.client(0), roster.index(PeerId(500))), (PeerId(1_000), None));
+        let roster = Roster { twin_of: Some(PeerId(2)), ..roster };
+        assert_eq!((roster.id(3), roster.name(3)), (PeerId(1_000_002), PeerId(2)));
     }
 }

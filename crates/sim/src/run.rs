@@ -32,6 +32,8 @@ pub struct RunConfig {
     pub replicas: usize,
     /// Peers that host them; at least as many as there are replicas.
     pub hosts: usize,
+    /// The host of whose disk a copy may run beside it: its twin.
+    pub twin_of: Option<PeerId>,
     /// What lies between peers.
     pub network: Network,
     /// How wrong clocks are.
@@ -77,6 +79,7 @@ impl RunConfig {
             seed,
             replicas,
             hosts: replicas,
+            twin_of: None,
             network,
             clocks: Clocks::default(),
             workload,
@@ -114,7 +117,7 @@ impl RunConfig {
     /// Who is who in this run.
     #[must_use]
     pub const fn roster(&self) -> Roster {
-        Roster { hosts: self.hosts, replicas: self.replicas }
+        Roster { hosts: self.hosts, replicas: self.replicas, twin_of: self.twin_of }
     }
 
     /// What oracles may know of this run, if the protocol keeps a queue or if it does not.
@@ -140,6 +143,7 @@ impl RunConfig {
             several: work.together > 1,
             lease_max: self.open.map_or(Span::ZERO, |open| open.lease_max),
             patience_after_heal: self.patience_after_heal,
+            twins: self.twin_of.is_some(),
         }
     }
 

@@ -28,6 +28,7 @@ use crate::queue::{Queue, Slab};
 use crate::rng::Rng;
 use crate::roster::Roster;
 use crate::run::RunConfig;
+use crate::twins::Way;
 use crate::watch::Watch;
 
 /// A message under way. What it says stays in one slot from sending to delivery, so that events are
@@ -38,6 +39,8 @@ pub(crate) struct Letter {
     pub(crate) to: u32,
     pub(crate) slot: u32,
     pub(crate) kind: u8,
+    /// In which session it was sent, where that matters.
+    pub(crate) session: u8,
 }
 
 /// What can happen next.
@@ -146,7 +149,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             effects: Vec::new(),
             config,
         };
-        if let Some(last) = world.config.hosts.checked_sub(1) {
+        if let Some(last) = world.roster.places().checked_sub(1) {
             world.ensure_peer(last);
         }
         C::gather(&mut world);
@@ -248,12 +251,13 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let peer = &mut self.peers[index];
         let written = peer.written();
         let Some(protocol) = &mut peer.protocol else { return };
+        let was_member = self.roster.twin_of.is_some() && protocol.is_member();
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
         let mut around = Around { wall, rng: &mut peer.rng, written };
         let mut effects = mem::take(&mut self.effects);
         protocol.handle(&mut Context::new(local, &mut around, &mut effects), input);
-        let torn = peer.tears && effects.len() > 1;
+        let torn = peer.is_torn_by(&effects);
         if torn {
             effects.truncate(self.rng.between(1, effects.len() as u64 - 1) as usize);
         }
@@ -289,6 +293,9 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         }
         self.flush(index);
         C::on_turn(self, index);
+        if self.roster.twin_of.is_some() {
+            self.look_who_noticed(index, was_member);
+        }
     }
 
     /// A user asks for something.
@@ -310,39 +317,42 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let row = self.tally.row(kind);
         row.sent += 1;
         row.sent_bytes += message.size_bytes() as u64;
-        let ends =
-            (self.roster.id(from), self.roster.index(to).filter(|to| *to < self.peers.len()));
-        let (from_id, Some(to_index)) = ends else {
-            self.watch.on_send(self.now, ends.0, to, &message, None);
+        let from_id = self.roster.id(from);
+        let known = self.roster.index(to).filter(|to| *to < self.peers.len());
+        let Some(way) = known.and_then(|to| self.way(from, to)) else {
+            self.watch.on_send(self.now, from_id, to, &message, None);
             self.tally.row(kind).lost += 1;
             return;
         };
+        let to = self.roster.id(way.to);
         let from_end = End { index: from, id: from_id };
-        let to_end = End { index: to_index, id: to };
+        let to_end = End { index: way.to, id: to };
         let fate = self.wires.fate(self.now, from_end, to_end, kind_name);
         self.watch.on_send(self.now, from_id, to, &message, fate.arrives);
         if let Some(copy) = fate.copy {
             self.watch.on_copy(self.now, from_id, to, copy);
             self.tally.row(kind).duplicated += 1;
-            self.post(copy, from, to_index, kind, message.clone());
+            self.post(copy, from, way, kind, message.clone());
         }
         match fate.arrives {
-            Some(at) => self.post(at, from, to_index, kind, message),
+            Some(at) => self.post(at, from, way, kind, message),
             None => self.tally.row(kind).lost += 1,
         }
     }
 
     #[inline]
-    fn post(&mut self, at: TrueTime, from: usize, to: usize, kind: u8, message: P::Message) {
+    fn post(&mut self, at: TrueTime, from: usize, way: Way, kind: u8, message: P::Message) {
         let slot = self.messages.insert(message);
-        let letter = Letter { from: from as u32, to: to as u32, slot, kind };
+        let Way { to, session } = way;
+        let letter = Letter { from: from as u32, to: to as u32, slot, kind, session };
         self.queue.push(at, Event::Deliver(letter));
     }
 
     #[inline]
     pub(crate) fn deliver(&mut self, letter: Letter) {
+        let heard = self.roster.twin_of.is_none() || self.is_of_this_session(letter);
         let peer = &mut self.peers[letter.to as usize];
-        if peer.protocol.is_none() {
+        if peer.protocol.is_none() || !heard {
             self.lose_letter(letter);
         } else if peer.paused_until.is_some() {
             peer.mailbox.push(Mail { came: self.now, letter });
@@ -361,13 +371,16 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
 
     #[inline]
     pub(crate) fn hand_over(&mut self, letter: Letter) {
-        let Letter { from, to, slot, kind } = letter;
+        let Letter { from, to, slot, kind, .. } = letter;
         let Some(message) = self.messages.take(slot) else { return };
         self.tally.row(kind).delivered += 1;
         self.delivered += 1;
         self.journal.deliver(self.now, from, to, kind);
-        let from = self.roster.id(from as usize);
-        self.watch.on_deliver(self.now, from, self.roster.id(to as usize), &message);
+        let [from, sender, to_id] = {
+            let (from, to) = (from as usize, to as usize);
+            [self.roster.name(from), self.roster.id(from), self.roster.id(to)]
+        };
+        self.watch.on_deliver(self.now, sender, to_id, &message);
         self.input(to as usize, Input::Receive { from, message });
     }
 
@@ -416,7 +429,8 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             self.peers.push(peer);
             let joins_later =
                 self.config.open.is_some_and(|open| (open.first..self.roster.hosts).contains(&at));
-            if !joins_later {
+            let is_twin = self.roster.twins().is_some_and(|[_, twin]| twin == at);
+            if !joins_later && !is_twin {
                 self.start(at, Birth::First);
             }
         }
@@ -428,7 +442,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let scramble = self.config.clocks != Default::default();
         let moves = self.overlay.is_some();
         self.peers[index].be_born(scramble, moves);
-        self.peers[index].protocol = Some((self.make)(id));
+        self.peers[index].protocol = Some((self.make)(self.roster.name(index)));
         self.enter_overlay(index);
         let incarnation = self.peers[index].incarnation;
         self.record(What::Started(id));

@@ -88,11 +88,14 @@ impl<R: Rules> Views<R> {
         self.learned_at + self.config.view_min()
     }
 
-    /// The campaign that an answer belongs to, and how many answers are enough.
+    /// The campaign that an answer belongs to, if this peer has a say still, and how many answers are enough.
     pub(super) fn campaign_of(
         &mut self, from: PeerId, view: u64, ballot: Ballot,
     ) -> Option<(usize, &mut Campaign)> {
         let enough = self.enough();
+        if !self.has_a_say() && !self.config.breaks(Mutant::CountsWithoutASay) {
+            return None;
+        }
         self.roster.as_ref().filter(|r| r.number() == view && r.contains(from))?;
         let campaign = self.campaign.as_mut().filter(|campaign| campaign.ballot == ballot)?;
         Some((enough, campaign))

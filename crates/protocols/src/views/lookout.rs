@@ -99,7 +99,6 @@ impl<R: Rules> Views<R> {
 
     pub(super) fn on_down(&mut self, cx: Cx<'_, '_, R>, peer: PeerId) {
         self.up.remove(&peer);
-        self.save_counts(cx);
         self.strangers.part(peer);
         self.founding.part(peer);
         self.part(peer, cx.now());

@@ -343,7 +343,9 @@ impl<R: Rules> Views<R> {
         if !self.config.breaks(Mutant::KeepsConfirmations) {
             self.confirmed = Confirmations::default();
         }
-        self.strangers.move_on();
+        if !self.config.breaks(Mutant::KeepsItsRivals) {
+            self.strangers.move_on();
+        }
         let members = self.roster.as_ref();
         self.down.retain(|peer, _| members.is_some_and(|roster| roster.contains(*peer)));
         self.save(cx);

@@ -44,7 +44,7 @@ crate::parts::mutants::mutants! {
     /// A member that asks to be added again is replaced by its new self in one change.
     ReplacesInOneChange = "replaces-in-one-change": "succession" agreed alone,
     /// A peer goes on with the disk it has, whatever others remember.
-    TrustsAnyDisk = "trusts-any-disk": "exclusion" agreed,
+    TrustsAnyDisk = "trusts-any-disk": "doubles" agreed,
     /// A peer does not mind that others have heard of more records than are on its disk.
     IgnoresWrites = "ignores-writes": "exclusion" agreed,
     /// A peer tells the others how many records it has written since it was started, not how many are on its disk.
@@ -69,7 +69,7 @@ crate::parts::mutants::mutants! {
     IntroducesItselfOnce = "introduces-itself-once": "exclusion" agreed told,
     /// A peer that nobody has seen for a while goes on as soon as it sees others again, though another may have run
     /// under its name.
-    GoesOnThoughAstray = "goes-on-though-astray": "exclusion" agreed told,
+    GoesOnThoughAstray = "goes-on-though-astray": "exclusion" agreed,
     /// A peer that may not be the newest of its name has a say in who is in, because it has run all the while.
     HasASayThoughAstray = "has-a-say-though-astray": "exclusion" agreed told,
     /// Who has become a member anew takes those for witnesses who knew it as it was before.
@@ -89,6 +89,14 @@ crate::parts::mutants::mutants! {
     GoesOnBesideAnother = "goes-on-beside-another": "exclusion" agreed told,
     /// A member that reaches a member of another view of the same number does not vote, but has a say in the next.
     HasASayBesideAnother = "has-a-say-beside-another": "exclusion" agreed told,
+    /// A member that has met a member of another view of the same number does not vote in newer views, either.
+    KeepsItsRivals = "keeps-its-rivals": "stall" agreed told,
+    /// A proposer that has no say any more goes on to count what others answer.
+    CountsWithoutASay = "counts-without-a-say": "exclusion" agreed told,
+    /// A member that has lost sight of all who had vouched for it does not wait for those that were there all the while.
+    OverlooksWhoIsThere = "overlooks-who-is-there": "exclusion" agreed told,
+    /// A member goes on though the only one that had vouched for it says that its own disk is an old one.
+    OutlivesItsWitness = "outlives-its-witness": "exclusion" agreed told,
     /// A swarm begins when most of those who are expected have pledged themselves to it.
     FoundsWithMost = "founds-with-most": "exclusion" agreed told,
     /// Hosts make a swarm though they see one that was told another number of them.

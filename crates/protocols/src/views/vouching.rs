@@ -197,7 +197,9 @@ impl<R: Rules> Views<R> {
             self.vouching.doubt = Some((Doubt::OutOfSight, now));
             self.vouching.by.clear();
             self.vouching.seen.clear();
-            self.up.iter().for_each(|peer| self.vouching.meet(*peer));
+            if !self.config.breaks(Mutant::OverlooksWhoIsThere) {
+                self.up.iter().for_each(|peer| self.vouching.meet(*peer));
+            }
         }
     }
 
@@ -418,7 +420,7 @@ impl<R: Rules> Views<R> {
         // What it said of this start, it said by what was on that disk.
         if old_disk && !self.config.breaks(Mutant::BelievesOldDisks) {
             self.vouching.by.remove(&from);
-            if self.vouching.met.remove(&from) {
+            if self.vouching.met.remove(&from) && !self.config.breaks(Mutant::OutlivesItsWitness) {
                 self.look_for_witnesses(now);
             }
         }

@@ -137,6 +137,40 @@ fn who_doubts_itself_waits_for_all_who_are_there() {
     }
 }
 
+/// One sees two all the while, and the founder does not. A copy of two's disk meets the founder alone, which votes with it
+/// for Alice. Two meets the founder, whose word is slow, and loses sight of one for a moment.
+fn one_that_is_there_is_slow(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 3);
+    town.part(&[2], &[0, ALICE, BOB]);
+    town.packets.retain(|p| !involves(p, 2));
+    let original = town.places.remove(&2).unwrap();
+    town.start_alone(2, recovered(&original.disk));
+    town.meet(&[2], &[0, ALICE]);
+    let unseen = |p: &Packet| is_between(p, 1, 2) || is_between(p, 2, BOB) || are_apart(p);
+    town.pass(Span::from_secs(8), |p| !unseen(p));
+    town.ask(ALICE);
+    town.pass(Span::from_secs(1), |p| !unseen(p));
+    assert!(town.is_inside(ALICE));
+    drop(town.stop(2));
+    town.packets.retain(|p| !involves(p, 2));
+    town.places.insert(2, original);
+    town.ask(BOB);
+    town.meet(&[2], &[0, BOB]);
+    town.part(&[2], &[1]);
+    town.meet(&[2], &[1]);
+    let slow = |p: &Packet| (p.from, p.to) == (0, 2);
+    town.pass(STEP * 50, |p| !slow(p) && !are_apart(p));
+    town
+}
+
+#[test]
+fn who_was_there_all_the_while_is_waited_for() {
+    let town = one_that_is_there_is_slow(None);
+    assert!(!are_two_inside(&town), "two are inside; {:?}", town.standing(2));
+    let broken = Mutant::OverlooksWhoIsThere;
+    assert!(are_two_inside(&one_that_is_there_is_slow(Some(broken))), "{broken}");
+}
+
 /// Two is restarted, and one vouches for its disk; the founder's word is slow. Then nobody sees two for long, a copy of its
 /// disk runs meanwhile, and two is back.
 fn who_vouched_is_out_of_sight(broken: Option<Mutant>) -> Town {
@@ -194,8 +228,7 @@ fn who_doubts_itself_has_no_say_in_who_is_in() {
     assert!(the_original_is_asked_for_another_successor(Some(broken)), "{broken} is not caught");
 }
 
-/// As in `who_heard_the_count_is_restarted`, but the one that heard the count stops before the other does: there is no
-/// PeerDown that would have it written.
+/// As in `who_heard_the_count_is_restarted`, but the one that heard the count stops before the other does.
 #[test]
 fn how_much_was_written_is_remembered_by_who_crashes_first() {
     let mut town = Town::of(3, None);

@@ -93,6 +93,34 @@ fn who_has_an_old_disk_itself_has_vouched_for_nobody() {
     assert!(are_two_inside(&an_old_disk_vouches(Some(broken))), "{broken} is not caught");
 }
 
+/// The same, but the one has gone on by then, on the word of the other alone.
+fn the_only_witness_has_an_old_disk(broken: Option<Mutant>) -> Town {
+    let mut town = Town::without(broken, 5);
+    let [two, four] = two_of_five_are_stopped(&mut town);
+    town.start_alone(4, recovered(&four));
+    town.start_alone(2, recovered(&two));
+    town.meet(&[4], &[1]);
+    town.meet(&[2], &[4]);
+    let slow = |p: &Packet| p.to == 4 && p.message.kind() == "REMEMBERED" && p.from != 2;
+    town.pass(STEP * 40, |p| !unseen(p) && !slow(p));
+    let proposal = |p: &Packet| p.message.kind() == "PREPARE";
+    while !town.places[&2].agreed.views().has_forgotten(PeerId(4)) {
+        town.pass(STEP, |p| !unseen(p) && !proposal(p));
+    }
+    assert_eq!(town.standing(4), Standing::OldDisk);
+    town.ask(BOB);
+    town.meet(&[2], &[BOB]);
+    town.pass(Span::from_secs(2), |p| !unseen(p) && !proposal(p));
+    town
+}
+
+#[test]
+fn who_went_on_by_the_word_of_an_old_disk_stops() {
+    assert!(!are_two_inside(&the_only_witness_has_an_old_disk(None)));
+    let broken = Mutant::OutlivesItsWitness;
+    assert!(are_two_inside(&the_only_witness_has_an_old_disk(Some(broken))), "{broken}");
+}
+
 /// The founder's disk of when it was alone is put back where only newcomers are, and takes these in; then all see each other.
 /// Alice is a user of the one swarm, Bob of the other.
 fn a_swarm_founded_once_more(broken: Option<Mutant>, newcomers: &[u64]) -> Town {

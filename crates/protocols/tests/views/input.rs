@@ -194,6 +194,50 @@ fn who_finds_its_disk_to_be_an_old_one_proposes_nothing_more() {
     }
 }
 
+/// A member of another view of that number.
+fn rival(roster: &Roster) -> Message {
+    let before = Roster::founded_by(id(0), roster.badge(id(0)).unwrap(), roster.origin());
+    let other = (7..).take(roster.members().len() - 1);
+    Message::Learn(Box::new(other.fold(before, |roster, peer| roster.after(add(peer)).unwrap())))
+}
+
+#[test]
+fn what_others_answer_counts_for_who_has_a_say_only() {
+    let wins = |broken, beside: bool| {
+        let (mut fleet, roster) = without(broken, 1..3);
+        fleet.give(0, Input::PeerUp(id(1)));
+        let asked = |fleet: &Fleet| {
+            fleet.packets.iter().find_map(|packet| match packet.message {
+                Message::Prepare { ballot, .. } => Some(ballot),
+                _ => None,
+            })
+        };
+        while asked(&fleet).is_none() {
+            fleet.tick();
+        }
+        let (view, ballot) = (roster.number(), asked(&fleet).unwrap());
+        if beside {
+            answers(&mut fleet, 7, rival(&roster));
+        }
+        let promise = Message::Promise { view, ballot, accepted: None };
+        answers(&mut fleet, 1, promise).contains(&"ACCEPT")
+    };
+    assert!(wins(None, false) && !wins(None, true));
+    assert!(wins(Some(Mutant::CountsWithoutASay), true));
+}
+
+#[test]
+fn of_another_view_it_matters_only_whether_it_has_the_number_of_this_one() {
+    let has_a_say = |broken| {
+        let (mut fleet, roster) = without(broken, 1..3);
+        answers(&mut fleet, 7, rival(&roster));
+        assert!(!fleet.views(0).unwrap().has_a_say());
+        answers(&mut fleet, 1, Message::Learn(Box::new(roster.after(add(5)).unwrap())));
+        fleet.views(0).unwrap().has_a_say()
+    };
+    assert!(has_a_say(None) && !has_a_say(Some(Mutant::KeepsItsRivals)));
+}
+
 #[test]
 fn only_members_under_their_own_badge_are_vouched_for() {
     let (mut fleet, _) = in_a_view_with(1..3);

@@ -11,7 +11,7 @@
 //! - *losses*: nobody is voted out for silence and, once all are in, a minority loses its memory;
 //! - *ruins*: once all are in, most are gone for good, and an operator says so;
 //! - *anything*: all of it, and nobody asks who gets in at last;
-//! - or it is about what peers remember ([`memories`]);
+//! - or it is about what peers remember ([`memories`]), or about two that run at once with one name ([`twins`]);
 //! - *bent* on one coincidence ([`super::bent`]).
 //!
 //! In some worlds of every kind delays are nothing, and clocks as wrong as they may be ([`super::lan`]).
@@ -27,6 +27,7 @@ use super::draw::{self, Crowd, EVENTS_MAX, ms};
 use super::lan;
 use super::memories;
 use super::mishaps::{HANDFUL, Mishaps, Regime};
+use super::twins;
 use crate::clock::Clocks;
 use crate::faults::{Cut, Fault, FaultPlan};
 use crate::history::TrueTime;
@@ -85,7 +86,8 @@ struct Moves {
 
 /// The world that a seed means for a subject, which gets numbers that fit it.
 pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, RunConfig) {
-    if let Some(case) = memories::case(&subject, crowd, seed) {
+    let about = twins::case(&subject, crowd, seed);
+    if let Some(case) = about.or_else(|| memories::case(&subject, crowd, seed)) {
         return case;
     }
     let mut rng = Rng::split(seed, 0x6167_7265);

@@ -2,6 +2,7 @@
 //!
 //! - *doors*: newcomers come one right after the other, and do not hear of some who have voted;
 //! - *strait*: a minority is cut off and voted out, whose clients still hear of one of the others;
+//! - *threshold*: newcomers crash in the middle of settling, and come back at once, while votes are split;
 //! - *rubble*: most are gone for good, an operator says so, and the others are restarted on that.
 
 use sigmalock_core::{PeerId, Span};
@@ -21,6 +22,7 @@ pub(super) enum Bent {
     Doors,
     Strait,
     Rubble,
+    Threshold,
 }
 
 /// Who is there, and for how long.
@@ -44,6 +46,7 @@ impl Bent {
             0 => Some(Self::Doors),
             1 | 2 => Some(Self::Strait),
             3 => Some(Self::Rubble),
+            _ if Rng::split(seed, 0x7468_7265).below(16) == 0 => Some(Self::Threshold),
             _ => None,
         }
     }
@@ -54,6 +57,7 @@ impl Bent {
             Self::Doors => (*rng.pick(&[3, 3, 3, 4, 5]), 4),
             Self::Strait => (*rng.pick(&[5, 5, 5, 5, 5, 7]), 0),
             Self::Rubble => (*rng.pick(&[5, 5, 5, 6, 7, 9]), 0),
+            Self::Threshold => (*rng.pick(&[2, 4, 4, 6]), 3),
         }
     }
 
@@ -70,7 +74,7 @@ impl Bent {
     /// Whoever is inside has its lease for as long as any, and mostly lives to see the end of it.
     pub(super) fn bend_workload(self, rng: &mut Rng, workload: &mut Workload, lease: Span) {
         workload.ttl = Length::Constant(lease);
-        if self != Self::Doors {
+        if !matches!(self, Self::Doors | Self::Threshold) {
             workload.inside = Length::Uniform(lease, lease * 3);
         }
         if rng.below(4) != 0 {
@@ -88,14 +92,14 @@ impl Bent {
     /// By when those who are there from the beginning are in, more or less.
     pub(super) fn begins(self) -> Span {
         match self {
-            Self::Doors | Self::Strait => ms(8_000),
+            Self::Doors | Self::Strait | Self::Threshold => ms(8_000),
             Self::Rubble => ms(25_000),
         }
     }
 
     /// How many times as long it lasts as others, from then on.
     pub(super) fn lasts(self) -> u64 {
-        if self == Self::Doors { 1 } else { 2 }
+        if matches!(self, Self::Doors | Self::Threshold) { 1 } else { 2 }
     }
 
     pub(super) fn plan(self, rng: &mut Rng, stage: &Stage<'_>) -> Schedule {
@@ -103,6 +107,7 @@ impl Bent {
             Self::Doors => doors(rng, stage),
             Self::Strait => straits(rng, stage),
             Self::Rubble => rubble(rng, stage),
+            Self::Threshold => threshold(rng, stage),
         }
     }
 }
@@ -129,6 +134,39 @@ fn doors(rng: &mut Rng, stage: &Stage<'_>) -> Schedule {
         }
     }
     faults.push((at + rng.span(lease, lease * 2), Fault::Mend(1)));
+    faults
+}
+
+/// Newcomers come, one after the other. A moment before one settles, one half of the members and of the clients stop hearing
+/// the other halves, so that votes are split; it does not hear of one of the members. It crashes in the middle of settling,
+/// and is back at once, hears of that member, and of one half of the clients no more.
+fn threshold(rng: &mut Rng, stage: &Stage<'_>) -> Schedule {
+    let (mut members, mut clients) = (stage.members.to_vec(), stage.clients.to_vec());
+    let mut faults = Vec::new();
+    let mut at = TrueTime(0) + rng.span(stage.begins, stage.begins + ms(3_000));
+    for (newcomer, id) in stage.newcomers.iter().zip((1..).step_by(3)) {
+        rng.shuffle(&mut members);
+        rng.shuffle(&mut clients);
+        let (ours, theirs) = members.split_at(members.len() / 2);
+        let (here, there) = clients.split_at(clients.len() / 2);
+        faults.extend(part(id, &theirs[..1], &[*newcomer], at));
+        faults.push((at, Fault::Join(*newcomer)));
+        faults.push((at, Fault::TearRecords(*newcomer)));
+        let split = at + rng.span(ms(50), ms(2_000));
+        faults.extend(part(id + 1, here, theirs, split));
+        faults.extend(part(id + 1, there, ours, split));
+        let unseen = split + rng.span(ms(100), ms(2_000));
+        faults.push((unseen, Fault::Mend(id)));
+        faults.extend(part(id + 2, here, &[*newcomer], unseen));
+        for _ in 0..24 {
+            at = at + rng.span(ms(50), ms(300));
+            faults.push((at, Fault::Restart { peer: *newcomer, memory: Memory::Disk }));
+        }
+        at = at + rng.span(ms(1_000), stage.lease);
+        faults.extend([id + 1, id + 2].map(|id| (at, Fault::Mend(id))));
+        at = at + rng.span(stage.lease, stage.lease * 2);
+        members.push(*newcomer);
+    }
     faults
 }
 

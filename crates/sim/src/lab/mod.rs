@@ -18,4 +18,5 @@ pub mod plan;
 pub mod sweep;
 pub mod torture;
 pub mod trace;
+mod twins;
 pub mod zones;

@@ -144,6 +144,8 @@ impl Board {
             | What::Started(_)
             | What::FellAsleep(_)
             | What::Woke(_)
+            | What::Doubled(_)
+            | What::Noticed(_)
             | What::Healed
             | What::Views(_) => {}
         }
@@ -194,6 +196,8 @@ pub(super) fn request_of(what: &What) -> Option<RequestId> {
         | What::Started(_)
         | What::FellAsleep(_)
         | What::Woke(_)
+        | What::Doubled(_)
+        | What::Noticed(_)
         | What::Healed
         | What::Views(_) => None,
     }

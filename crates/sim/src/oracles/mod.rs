@@ -14,6 +14,7 @@
 //! | [`sharing`] | without faults no reader is kept out by readers, and no permit is left that somebody waits for |
 //! | [`refusals`] | without faults, who means another number of permits than others is told so |
 //! | [`progress`] | where clients take several locks at once, nobody waits in a circle |
+//! | [`doubles`] | of two peers that run with copies of one disk, one finds out |
 //! | [`accounting`] | every message is accounted for, and every answer has a cause |
 //!
 //! | [`succession`] | each view has one successor, and neighbours have a memory in common |
@@ -32,6 +33,7 @@ pub mod accounting;
 pub mod answered;
 mod board;
 pub mod convergence;
+pub mod doubles;
 pub mod exclusion;
 pub mod fifo;
 pub mod idle;
@@ -56,6 +58,7 @@ pub use self::acceptance::Acceptance;
 pub use self::accounting::Accounting;
 pub use self::answered::Answered;
 pub use self::convergence::Convergence;
+pub use self::doubles::Doubles;
 pub use self::exclusion::Exclusion;
 pub use self::fifo::Fifo;
 pub use self::idle::Idle;
@@ -94,6 +97,8 @@ pub struct Setting {
     pub lease_max: Span,
     /// How long after the heal a request may still wait.
     pub patience_after_heal: Span,
+    /// Whether a copy of a peer's disk is started beside it, and a member is met that remembers.
+    pub twins: bool,
 }
 
 /// A property that a history does not have.
@@ -136,7 +141,7 @@ impl Clone for Box<dyn Oracle> {
 }
 
 /// The names of all oracles.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "exclusion",
     "tokens",
     "register",
@@ -149,6 +154,7 @@ pub const NAMES: [&str; 17] = [
     "sharing",
     "refusals",
     "progress",
+    "doubles",
     "accounting",
     "succession",
     "acceptance",
@@ -180,6 +186,9 @@ pub fn all(setting: Setting) -> Vec<Box<dyn Oracle>> {
         Box::new(Stall::new(setting)),
         Box::new(Accounting::new(setting)),
     ];
+    if setting.twins {
+        oracles.push(Box::new(Doubles::default()));
+    }
     if setting.several {
         oracles.push(Box::new(Progress::new(setting)));
     }

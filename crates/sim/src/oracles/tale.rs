@@ -18,6 +18,7 @@ pub(super) fn setting() -> Setting {
         several: false,
         lease_max: Span::from_secs(10),
         patience_after_heal: Span::from_secs(10),
+        twins: false,
     }
 }
 

@@ -117,6 +117,8 @@ impl Words {
             | What::FellAsleep(_)
             | What::Woke(_)
             | What::Answered { .. }
+            | What::Doubled(_)
+            | What::Noticed(_)
             | What::Healed => return None,
             What::Views(deed) => return of_views(deed),
         })

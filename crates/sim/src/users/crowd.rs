@@ -38,7 +38,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
 
     fn add_client(&mut self) -> u32 {
         let k = self.users.list.len() / self.config.workload.clients_per_peer.max(1);
-        let hosts = self.roster.hosts;
+        let hosts = self.roster.places();
         let index = if self.config.workload.clients_on_hosts { k % hosts } else { hosts + k };
         self.add_user(index)
     }
