@@ -391,6 +391,8 @@ impl<R: Rules> Views<R> {
         if !self.config.breaks(Mutant::DisownsForNow) {
             self.save(cx);
         }
+        // Who goes by its word must hear that at once.
+        self.up.iter().for_each(|peer| self.warn(cx, *peer));
         self.look(cx);
     }
 
