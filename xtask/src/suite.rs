@@ -210,7 +210,29 @@ fn prepare() -> Result<()> {
             eprintln!("{package} is missing and apt-get could not install it: {what}");
         }
     }
+    if !has_python_of_users() {
+        eprintln!("pip could not install grpcio-tools: the Python of docs/api.md is not tested");
+    }
     Ok(())
+}
+
+/// Makes a Python with what docs/api.md has its users install, beside what cargo builds, where tests find it. False if there is
+/// none.
+fn has_python_of_users() -> bool {
+    let Some(dir) =
+        std::env::current_exe().ok().and_then(|exe| Some(exe.ancestors().nth(2)?.join("python")))
+    else {
+        return false;
+    };
+    let (dir, python) = (dir.display().to_string(), dir.join("bin/python3").display().to_string());
+    let is_complete = || succeeds(&python, &["-c", "import grpc, grpc_tools.protoc"]);
+    if is_complete() {
+        return true;
+    }
+    eprintln!("grpcio-tools is missing; asking pip for it");
+    let pip =
+        ["-m", "pip", "install", "--quiet", "--retries", "2", "--timeout", "20", "grpcio-tools"];
+    succeeds("python3", &["-m", "venv", &dir]) && succeeds(&python, &pip) && is_complete()
 }
 
 /// Debian packages that tests use, where each shows that it is there, and what becomes of it without.

@@ -161,6 +161,11 @@ impl Held {
         self.0.iter().filter_map(Guard::slot).collect()
     }
 
+    /// Why one of them was lost, as a part of a sentence: empty if the peer did not say.
+    pub(crate) fn why_lost(&self) -> String {
+        self.0.why_lost().map_or_else(String::new, |why| format!("because {why}, "))
+    }
+
     /// Gives all of them back. False if one of them was lost before.
     pub(crate) async fn release(self) -> bool {
         ManuallyDrop::into_inner(self.0).release().await.is_ok()

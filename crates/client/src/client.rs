@@ -28,7 +28,7 @@ const REPORT_LEN_MAX: usize = 100 * MESSAGE_LEN_MAX;
 #[non_exhaustive]
 pub struct ConnectOptions {
     /// If this process dies, it may leave somebody inside: what it holds is then not given back, but kept until its lease
-    /// ends. Default: it is given back.
+    /// ends. Default: it is given back, where the peer sees that it has died (at the Unix socket).
     pub hold_if_cut: bool,
     /// What people see as the holder of the locks. Default: the program's name and process number.
     pub label: Option<String>,

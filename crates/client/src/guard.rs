@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use sigmalock_api::v1;
@@ -106,6 +106,13 @@ impl Guard {
         if self.is_lost() { Err(ReleaseError::Lost) } else { Ok(()) }
     }
 
+    /// Why the peer took the right back, in words for people, if it said so: as when it is told to end. Then it waits a moment for
+    /// whoever gives the lock back (by [`Guard::release`], or by dropping the guard) and lets the next in at once.
+    #[must_use]
+    pub fn why_lost(&self) -> Option<&str> {
+        self.lease.why_lost()
+    }
+
     /// Completes when the right is gone, or about to be: a little before the deadline, unless this process
     /// slept. May be awaited again, and dropped at any time.
     pub async fn lost(&self) {
@@ -183,6 +190,7 @@ pub(crate) struct Lease {
     deadline_us: AtomicU64,
     margin_us: u64,
     lost: AtomicBool,
+    why_lost: OnceLock<String>,
     changed: Notify,
 }
 
@@ -193,6 +201,7 @@ impl Lease {
             deadline_us: AtomicU64::new(deadline_us),
             margin_us: (span_us / 20).min(LOSS_MARGIN_MAX_US),
             lost: AtomicBool::new(false),
+            why_lost: OnceLock::new(),
             changed: Notify::new(),
         }
     }
@@ -217,6 +226,18 @@ impl Lease {
         }
         self.deadline_us.fetch_max(deadline_us, Ordering::AcqRel);
         true
+    }
+
+    fn why_lost(&self) -> Option<&str> {
+        self.why_lost.get().map(String::as_str)
+    }
+
+    /// The right is gone, and the peer says why, unless it says nothing.
+    pub(crate) fn end_because(&self, why: String) {
+        if !why.is_empty() && !self.is_lost() {
+            let _ = self.why_lost.set(why);
+        }
+        self.end();
     }
 
     /// The right is gone.

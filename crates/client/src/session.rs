@@ -234,7 +234,7 @@ impl Session {
             Answer::Granted(granted) => self.on_granted(&granted),
             Answer::Extended(extended) => self.on_extended(&extended),
             Answer::Queued(queued) => self.on_queued(&queued),
-            Answer::Lost(v1::Lost { call }) => self.on_lost(call),
+            Answer::Lost(lost) => self.on_lost(lost),
             Answer::Released(v1::Released { call }) => self.on_released(call),
             Answer::Busy(v1::Busy { call }) => self.on_over(call, || AcquireError::Busy),
             Answer::TimedOut(v1::TimedOut { call }) => {
@@ -292,9 +292,9 @@ impl Session {
     }
 
     /// The call stays: giving the lock back when its holder has stopped lets the next in sooner.
-    fn on_lost(&self, call: u64) {
-        if let Some(Call::Held(lease)) = self.calls().under_way.get(&call) {
-            lease.end();
+    fn on_lost(&self, lost: v1::Lost) {
+        if let Some(Call::Held(lease)) = self.calls().under_way.get(&lost.call) {
+            lease.end_because(lost.why);
         }
     }
 

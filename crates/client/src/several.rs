@@ -180,6 +180,12 @@ impl Guards {
         self.0.iter().any(Guard::is_lost)
     }
 
+    /// Why one of them was lost, if its peer said so: see [`Guard::why_lost`].
+    #[must_use]
+    pub fn why_lost(&self) -> Option<&str> {
+        self.0.iter().find_map(Guard::why_lost)
+    }
+
     /// How long all of them last from now, unless they are extended.
     #[must_use]
     pub fn remaining(&self) -> Duration {

@@ -1,7 +1,7 @@
 //! Real processes: starting the user's own peer, and what happens to guards when processes are stopped and
 //! killed.
 //!
-//! This program is all of them. Started as `node --private` it is a peer, as the client starts one; with
+//! This program is all of them. Started as `node --private --detach` it starts a peer, as the client wants it; with
 //! `role …` it is a program that uses one; without arguments it is the tests.
 
 #[path = "live/peer.rs"]
@@ -9,6 +9,7 @@
 mod peer;
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,7 +38,8 @@ fn main() -> Result<(), ConnectError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["node", "--private", "--detach"] => run(serve()),
+        ["node", "--private", "--detach"] => launch(),
+        ["node", "--private"] => run(serve()),
         ["role", "start"] => run(start()),
         ["role", "hold", name] => run(hold(name.to_owned())),
         ["role", "blocking"] => drop(blocking::Client::connect_or_start()?),
@@ -65,6 +67,20 @@ fn run(role: impl Future<Output = ()>) {
 }
 
 // ── roles ─────────────────────────────────────────────────────────────────────────────────────────
+
+/// Starts a peer, and ends when that serves, or has ended.
+#[expect(clippy::zombie_processes, reason = "the peer outlives who starts it, as it should")]
+fn launch() {
+    let exe = std::env::current_exe().expect("this program");
+    let mut peer = Command::new(exe).args(["node", "--private"]).spawn().expect("it runs");
+    let socket = place::private_socket().expect("a place");
+    while UnixStream::connect(&socket).is_err() {
+        if let Some(status) = peer.try_wait().expect("a child") {
+            std::process::exit(status.code().unwrap_or(1));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 /// A peer, until it is killed or has nobody left for a second.
 async fn serve() {

@@ -60,7 +60,7 @@ async fn measure(what: &str, data: Option<std::path::PathBuf>, span: Duration) {
             counters.inputs as f64 / counters.batches.max(1) as f64,
             counters.commits
         );
-        drop(session);
+        session.end();
         node.leave().await.expect("an orderly end");
     }
 }

@@ -53,6 +53,7 @@ async fn cycles(
         }
         .expect("a running peer");
     }
+    session.end();
     (cycles, times)
 }
 
@@ -103,6 +104,7 @@ fn main() {
             let mut session = node.handle().open_session("warm".into()).expect("a session");
             session.acquire(0, wish(peer, 0)).expect("a running peer");
             while !matches!(session.next().await, Some((_, LockReply::Granted { .. }))) {}
+            session.end();
         }
         let handle = nodes[0].handle();
         let others = handle.peers().await;

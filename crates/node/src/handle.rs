@@ -1,9 +1,10 @@
 //! What the rest of the program sees of a peer: a [`Handle`] to ask about it, and [`Session`]s that
 //! hold locks.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use sigmalock_core::{Acquire, LockReply, Name, PeerId, Refusal, Span};
 use tokio::sync::{mpsc, oneshot};
@@ -13,6 +14,7 @@ use crate::control::{Answer, Question};
 use crate::link;
 use crate::names::{Book, Names};
 use crate::purse::{Allowance, Asked, Purse};
+use crate::replies::{Replies, ReplySender};
 use crate::report::{ForgetError, PeerReport, StatusReport};
 
 /// Sessions that a peer has at once.
@@ -23,31 +25,6 @@ pub const CALLS_PER_SESSION_MAX: usize = 131_072;
 pub const COMMANDS_MAX: usize = 262_144;
 /// Replies that wait for a session to take them; a session that lets one more come is ended.
 pub const REPLIES_MAX: usize = 262_144;
-
-/// Where the replies to a session go.
-#[derive(Debug)]
-pub(crate) struct ReplySender {
-    replies: mpsc::Sender<(u64, LockReply)>,
-    /// The session is ended because they were not taken.
-    unread: Arc<AtomicBool>,
-}
-
-impl ReplySender {
-    /// False if the session does not take its replies, and must end.
-    pub(crate) fn send(&self, purse: &Purse, call: u64, reply: LockReply) -> bool {
-        if !purse.begin_reply() {
-            self.unread.store(true, Relaxed);
-            return false;
-        }
-        let sent = self.replies.try_send((call, reply));
-        if sent.is_err() {
-            purse.end_replies(1);
-        }
-        let full = matches!(sent, Err(mpsc::error::TrySendError::Full(_)));
-        self.unread.fetch_or(full, Relaxed);
-        !full
-    }
-}
 
 /// What local users and operators ask of the driver.
 #[derive(Debug)]
@@ -79,7 +56,7 @@ pub(crate) enum Local {
         session: u64,
         mute: bool,
     },
-    /// It is over; or its client is gone without a word, and what it holds ends with its lease.
+    /// It is over. What it holds is given back; or kept, so that it ends with its lease.
     Close {
         session: u64,
         keep: bool,
@@ -103,6 +80,8 @@ pub(crate) enum Local {
         unverified: bool,
         done: oneshot::Sender<Result<(), ForgetError>>,
     },
+    /// End all sessions, but let them give back first what they hold.
+    Dismiss(oneshot::Sender<()>),
     /// Hand everything over and stop.
     Leave,
 }
@@ -197,22 +176,28 @@ impl Handle {
             return Err(SessionError::TooMany);
         }
         let id = shared.last_session.fetch_add(1, Relaxed) + 1;
-        let (replies, receiver) = mpsc::channel(REPLIES_MAX);
-        let unread = Arc::new(AtomicBool::new(false));
-        let replies = ReplySender { replies, unread: Arc::clone(&unread) };
+        let replies = Arc::new(Replies::new(Arc::clone(&purse)));
         let session = Session {
             id,
             shared: Arc::clone(shared),
-            replies: receiver,
-            unread,
+            replies: Arc::clone(&replies),
             purse: Arc::clone(&purse),
-            refused: Mutex::new(VecDeque::new()),
-            keep: false,
+            keep: true,
         };
+        let replies = ReplySender(replies);
         match shared.send(Local::Open { session: id, label: label.into(), purse, replies }) {
             true => Ok(session),
             false => Err(SessionError::Closed),
         }
+    }
+
+    /// Ends all sessions that there are: each is told that what it holds is lost, has a moment to give that back, and ends when
+    /// it has. What was not given back by then ends with its lease.
+    pub async fn dismiss(&self) {
+        let (done, is_done) = oneshot::channel();
+        self.shared.send(Local::Dismiss(done));
+        // An error is a peer that has stopped, and with it all sessions.
+        let _ = is_done.await;
     }
 
     /// How all peers that this one knows are called, as of now.
@@ -230,17 +215,14 @@ impl Shared {
     }
 }
 
-/// A local session. Whatever it holds is released, and whatever it waits for is cancelled, when it is
-/// dropped.
+/// A local session. When it is dropped, whatever it waits for is cancelled, and whatever it holds ends with its lease: nothing
+/// is given back but by [`Session::release`] and [`Session::end`].
 #[derive(Debug)]
 pub struct Session {
     id: u64,
     shared: Arc<Shared>,
-    replies: mpsc::Receiver<(u64, LockReply)>,
-    unread: Arc<AtomicBool>,
+    replies: Arc<Replies>,
     purse: Arc<Purse>,
-    /// Refusals of what the driver has no room to hear of.
-    refused: Mutex<VecDeque<(u64, LockReply)>>,
     keep: bool,
 }
 
@@ -288,21 +270,15 @@ impl Session {
         Renewals { session: self.id, shared: Arc::clone(&self.shared) }
     }
 
-    /// Ends the session of a client that is gone without a word, and may have left somebody inside: what it waits for is
-    /// cancelled, what it holds ends with its lease.
-    pub fn desert(mut self) {
-        self.keep = true;
+    /// Ends the session of a client that leaves nobody inside: what it waits for is cancelled, what it holds given back.
+    pub fn end(mut self) {
+        self.keep = false;
     }
 
     fn ask(&self, call: u64, local: Local) -> Result<(), Closed> {
         if self.shared.waiting.load(Relaxed) >= COMMANDS_MAX {
-            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-            if refused.len() >= REPLIES_MAX || !self.purse.begin_reply() {
-                return Err(Closed);
-            }
             let refusal = Refusal::TooManyRequests { limit: COMMANDS_MAX };
-            refused.push_back((call, LockReply::Refused(refusal)));
-            return Ok(());
+            return self.replies.put(call, LockReply::Refused(refusal)).map_err(|_| Closed);
         }
         if self.shared.send(local) { Ok(()) } else { Err(Closed) }
     }
@@ -310,35 +286,18 @@ impl Session {
     /// The next reply, with the number of its call. `None` when the peer has stopped, or has ended this
     /// session because its replies were not taken ([`Session::was_not_read`]).
     pub async fn next(&mut self) -> Option<(u64, LockReply)> {
-        if let Some(refusal) = self.pop_refused() {
-            return Some(refusal);
-        }
-        let reply = self.replies.recv().await?;
-        self.purse.end_replies(1);
-        Some(reply)
+        poll_fn(|cx| self.replies.poll_take(cx)).await
     }
 
     /// Whether the peer has ended this session because its replies were not taken.
     #[must_use]
     pub fn was_not_read(&self) -> bool {
-        self.unread.load(Relaxed)
+        self.replies.were_not_taken()
     }
 
     /// The next reply, if it is there already.
     pub fn try_next(&mut self) -> Option<(u64, LockReply)> {
-        if let Some(refusal) = self.pop_refused() {
-            return Some(refusal);
-        }
-        let reply = self.replies.try_recv().ok()?;
-        self.purse.end_replies(1);
-        Some(reply)
-    }
-
-    fn pop_refused(&mut self) -> Option<(u64, LockReply)> {
-        let refused = self.refused.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let refusal = refused.pop_front()?;
-        self.purse.end_replies(1);
-        Some(refusal)
+        self.replies.take()
     }
 }
 
@@ -358,8 +317,7 @@ impl Renewals {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.replies.close();
-        while self.try_next().is_some() {}
+        self.replies.discard();
         self.shared.send(Local::Close { session: self.id, keep: self.keep });
         self.shared.sessions.fetch_sub(1, Relaxed);
     }

@@ -29,6 +29,7 @@ mod operator;
 pub mod origin;
 mod past;
 mod purse;
+mod replies;
 pub mod report;
 mod store;
 mod transport;

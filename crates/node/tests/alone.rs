@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{alone, answer, granted, name, next, resident_bytes, run, silent, start, wish};
-use sigmalock_core::{Acquire, LockReply, Patience, Refusal, Span};
+use sigmalock_core::{Acquire, LocalTime, LockReply, Patience, Refusal, Span};
 use sigmalock_node::handle::{CALLS_PER_SESSION_MAX, COMMANDS_MAX};
 use sigmalock_node::report::EvictOutcome;
-use sigmalock_node::{Allowance, Purse, clock};
+use sigmalock_node::{Allowance, Purse, Session, clock};
 
 #[test]
 fn a_lock_is_acquired_and_released_and_its_token_grows() {
@@ -45,7 +45,7 @@ fn two_sessions_exclude_each_other_and_the_waiter_gets_in_on_release() {
 }
 
 #[test]
-fn a_session_that_is_dropped_releases_what_it_holds_and_waits_for_nothing() {
+fn a_session_that_ends_releases_what_it_holds_and_waits_for_nothing() {
     run(async {
         let node = start(alone()).await;
         let mut a = node.handle().open_session("a".into()).unwrap();
@@ -58,11 +58,100 @@ fn a_session_that_is_dropped_releases_what_it_holds_and_waits_for_nothing() {
         silent(&mut c).await;
         drop(b);
         let begin = Instant::now();
-        drop(a);
+        a.end();
         granted(&mut c, 1).await;
         assert!(begin.elapsed() < Duration::from_millis(200));
         let status = node.handle().status().await.unwrap();
         assert_eq!((status.sessions, status.held, status.waiting), (1, 1, 0));
+    });
+}
+
+/// Grants this for a ttl of so many seconds, and returns the deadline.
+async fn granted_for(session: &mut Session, name: &str, ttl_s: u64) -> LocalTime {
+    let short = Acquire { ttl: Span::from_secs(ttl_s), ..wish(name, Patience::Try) };
+    session.acquire(1, short).unwrap();
+    match answer(session).await {
+        (1, LockReply::Granted { deadline, .. }) => deadline,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_session_that_is_dropped_gives_nothing_back_before_its_lease_ends() {
+    run(async {
+        let node = start(alone()).await;
+        let mut a = node.handle().open_session("a".into()).unwrap();
+        let deadline = granted_for(&mut a, "/a", 2).await;
+        drop(a);
+        let mut b = node.handle().open_session("b".into()).unwrap();
+        b.acquire(1, wish("/a", Patience::Forever)).unwrap();
+        granted(&mut b, 1).await;
+        assert!(clock::now() >= deadline, "two are inside");
+    });
+}
+
+#[test]
+fn who_does_not_read_bears_it_and_not_another_of_the_same_user() {
+    run(async {
+        let node = start(alone()).await;
+        let purse = Arc::new(Purse::new(Allowance { unread: 8, ..Allowance::ALL }));
+        let open = || node.handle().open_session_within("a".into(), Arc::clone(&purse)).unwrap();
+        let (mut deaf, mut reads) = (open(), open());
+        granted_for(&mut deaf, "/deaf", 2).await;
+        for _ in 0..7 {
+            deaf.release(7).unwrap();
+        }
+        for call in 1..100 {
+            reads.acquire(call, wish("/a", Patience::Try)).unwrap();
+            granted(&mut reads, call).await;
+            reads.release(call).unwrap();
+            assert_eq!(answer(&mut reads).await, (call, LockReply::Released));
+            // More than there is room for beside what the other one has left.
+            reads.release(200).unwrap();
+            reads.release(200).unwrap();
+            assert!(!reads.was_not_read(), "{call}");
+            for _ in 0..2 {
+                assert_eq!(next(&mut reads).await.0, 200);
+            }
+        }
+        assert!(deaf.was_not_read());
+        assert_eq!(deaf.next().await, None, "what it left is gone");
+        while node.handle().status().await.unwrap().sessions > 1 {}
+    });
+}
+
+#[test]
+fn who_is_dismissed_may_give_back_and_nobody_else_is_followed_before_its_lease_ends() {
+    run(async {
+        let node = start(alone()).await;
+        let open = || node.handle().open_session("a".into()).unwrap();
+        let (mut heeds, mut sleeps, mut idle) = (open(), open(), open());
+        heeds.acquire(1, wish("/a", Patience::Try)).unwrap();
+        granted(&mut heeds, 1).await;
+        let deadline = granted_for(&mut sleeps, "/b", 4).await;
+        idle.acquire(1, wish("/a", Patience::Forever)).unwrap();
+        silent(&mut idle).await;
+        let begun = Instant::now();
+        let handle = node.handle();
+        let dismissed = tokio::spawn(async move { handle.dismiss().await });
+        assert_eq!(answer(&mut heeds).await, (1, LockReply::Lost));
+        assert_eq!(answer(&mut sleeps).await, (1, LockReply::Lost));
+        // It waits for a lock that it will not get, and holds none.
+        assert_eq!(idle.next().await, None);
+        heeds.acquire(2, wish("/c", Patience::Try)).unwrap();
+        heeds.release(1).unwrap();
+        assert_eq!(heeds.next().await, Some((1, LockReply::Released)));
+        assert_eq!(heeds.next().await, None);
+        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+        let mut next = open();
+        next.acquire(1, wish("/a", Patience::Try)).unwrap();
+        granted(&mut next, 1).await;
+        next.acquire(2, wish("/b", Patience::Forever)).unwrap();
+        granted(&mut next, 2).await;
+        assert!(clock::now() >= deadline, "two are inside");
+        // That was waited for for a while, but not as long as it was inside.
+        assert_eq!(sleeps.next().await, None);
+        dismissed.await.unwrap();
     });
 }
 
@@ -72,11 +161,7 @@ fn who_does_not_read_its_replies_may_be_inside_until_its_lease_ends() {
         let node = start(alone()).await;
         let purse = Arc::new(Purse::new(Allowance { unread: 8, ..Allowance::ALL }));
         let mut a = node.handle().open_session_within("a".into(), purse).unwrap();
-        let short = Acquire { ttl: Span::from_secs(2), ..wish("/a", Patience::Try) };
-        a.acquire(1, short).unwrap();
-        let (1, LockReply::Granted { deadline, .. }) = answer(&mut a).await else {
-            panic!("it is free");
-        };
+        let deadline = granted_for(&mut a, "/a", 2).await;
         for _ in 0..9 {
             a.release(7).unwrap();
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use sigmalock_core::LocalTime;
 use sigmalock_node::clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -33,6 +34,8 @@ pub(super) struct Caller {
     /// What it is doing, so that who does nothing can be told.
     pub(super) activity: Arc<Activity>,
     mixed: Arc<AtomicBool>,
+    /// Whether another process than the one that connected has written, too.
+    passed_on: Arc<AtomicBool>,
 }
 
 impl Caller {
@@ -43,6 +46,13 @@ impl Caller {
 
     pub(super) fn who(&self) -> Who {
         self.account.who
+    }
+
+    /// The process whose connection this is, and nobody else's, as far as the system tells: at a Unix socket only, and only where
+    /// this peer can see it.
+    pub(super) fn process(&self) -> Option<Pid> {
+        let pid = self.pid.and_then(Pid::from_raw);
+        pid.filter(|_| !self.passed_on.load(Ordering::Relaxed))
     }
 
     /// Whether anybody but the user who connected has written on this connection, or may have.
@@ -93,7 +103,8 @@ impl Connection {
         let activity = Arc::new(Activity::default());
         activity.touch();
         let account = Arc::clone(&room.account);
-        let caller = Caller { pid, heard: Heard::now(), account, activity, mixed: Arc::default() };
+        let (mixed, passed_on) = Default::default();
+        let caller = Caller { pid, heard: Heard::now(), account, activity, mixed, passed_on };
         let look = Box::pin(sleep(FIRST_WORD_TIMEOUT));
         Self { wire, caller, heard_len: 0, look, authority: Authority::new(), _room: room }
     }
@@ -110,8 +121,14 @@ impl Connection {
         let news = &mut buffer.filled_mut()[before..];
         read.map_ok(|writer| {
             self.authority.mend(news);
-            if !news.is_empty() && writer.map(Who::User) != Some(self.caller.who()) {
+            if news.is_empty() {
+                return;
+            }
+            if writer.map(|writer| Who::User(writer.uid())) != Some(self.caller.who()) {
                 self.caller.mixed.store(true, Ordering::Relaxed);
+            }
+            if writer.map(|writer| writer.pid()) != self.caller.pid {
+                self.caller.passed_on.store(true, Ordering::Relaxed);
             }
         })
     }

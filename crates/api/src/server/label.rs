@@ -10,10 +10,12 @@ use crate::LABEL_LEN_MAX;
 pub(super) async fn label(text: &str, caller: &Caller) -> String {
     let user = caller.account.name().await;
     match (caller.who(), caller.pid) {
-        (Who::User(uid), Some(pid)) if !names_process_of(text, uid) => {
-            compose(text, &format!(" by {user} ({pid})"))
-        }
-        _ => compose(text, &format!(" by {user}")),
+        (Who::User(uid), pid) => match (named_process_of(text, uid), pid) {
+            (Some((words, number)), _) => compose(words, &format!(" ({number}) by {user}")),
+            (None, Some(pid)) => compose(text, &format!(" by {user} ({pid})")),
+            (None, None) => compose(text, &format!(" by {user}")),
+        },
+        (Who::Tcp, _) => compose(text, &format!(" by {user}")),
     }
 }
 
@@ -23,12 +25,12 @@ fn compose(text: &str, known: &str) -> String {
     label + known
 }
 
-/// Whether the text ends with the number of a process, in brackets, and that is one of this user.
-fn names_process_of(text: &str, uid: u32) -> bool {
-    let number = text.strip_suffix(')').and_then(|text| text.rsplit_once('('));
-    let number = number.and_then(|(_, number)| number.parse::<u32>().ok());
-    let process = number.map(|number| std::fs::metadata(format!("/proc/{number}")));
-    matches!(process, Some(Ok(process)) if process.uid() == uid)
+/// What is before the number of a process, in brackets, with which the text ends, and the number; if that is one of this user.
+fn named_process_of(text: &str, uid: u32) -> Option<(&str, u32)> {
+    let (words, number) = text.strip_suffix(')')?.rsplit_once(" (")?;
+    let number = number.parse::<u32>().ok()?;
+    let process = std::fs::metadata(format!("/proc/{number}")).ok()?;
+    (process.uid() == uid).then_some((words, number))
 }
 
 #[cfg(test)]
@@ -46,10 +48,11 @@ mod tests {
     #[test]
     fn a_number_counts_only_if_it_is_that_of_a_process_of_the_user() {
         let (me, uid) = (std::process::id(), nix::unistd::geteuid().as_raw());
-        assert!(names_process_of(&format!("run make ({me})"), uid));
-        assert!(!names_process_of(&format!("run make ({me})"), uid + 1));
+        let run = format!("run make ({me})");
+        assert_eq!(named_process_of(&run, uid), Some(("run make", me)));
+        assert_eq!(named_process_of(&run, uid + 1), None);
         for text in ["run make", "run make (x)", "run (1) make", "()", "", &format!("{me}")] {
-            assert!(!names_process_of(text, uid + 1), "{text}");
+            assert_eq!(named_process_of(text, uid), None, "{text}");
         }
     }
 }

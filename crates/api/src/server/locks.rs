@@ -12,12 +12,13 @@ use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::connection::Caller;
+use super::ends::Witness;
 use super::label::label;
 use super::operators::Operators;
 use super::room::{Stay, Wish};
-use super::session::{Manner, SessionStream};
+use super::session::{STOPPING, SessionStream};
 use super::watching::WatchStream;
-use super::{Activity, FIRST_WORD_TIMEOUT, convert, until_stopped};
+use super::{Activity, FIRST_WORD_TIMEOUT, Stage, convert, reaches};
 use crate::v1::locks_server::Locks as LocksService;
 use crate::v1::session_request::Kind as Ask;
 use crate::{API_VERSION, v1};
@@ -39,7 +40,7 @@ pub(super) struct Locks {
     greeting: v1::Opened,
     operators: Operators,
     activity: Arc<Activity>,
-    stopped: watch::Receiver<bool>,
+    stage: watch::Receiver<Stage>,
     /// Different in each life of a peer.
     life_us: u64,
     last_session: AtomicU64,
@@ -48,7 +49,7 @@ pub(super) struct Locks {
 impl Locks {
     pub(super) fn new(
         handle: Handle, status: &StatusReport, operators: Operators, activity: Arc<Activity>,
-        stopped: watch::Receiver<bool>,
+        stage: watch::Receiver<Stage>,
     ) -> Self {
         let life_us = clock::wall().as_micros();
         let greeting = v1::Opened {
@@ -61,7 +62,7 @@ impl Locks {
         };
         let last_session = AtomicU64::new(0);
         let peer = status.peer;
-        Self { handle, peer, greeting, operators, activity, stopped, life_us, last_session }
+        Self { handle, peer, greeting, operators, activity, stage, life_us, last_session }
     }
 
     /// Room for a question of whoever asks.
@@ -117,18 +118,23 @@ impl LocksService for Locks {
         &self, request: Request<Streaming<v1::SessionRequest>>,
     ) -> Result<Response<SessionStream>, Status> {
         let caller = Caller::of(&request)?;
+        let mut witness = Witness::new(&request)?;
         let stay = (self.activity.session(), caller.stay(Wish::Session)?);
         let mut requests = request.into_inner();
         let open = first_word(&mut requests).await?;
+        witness.hold_if_cut(open.hold_if_cut);
         let label = label(&open.label, &caller).await;
+        // Who comes when the others have been told to go is none of them.
+        if *self.stage.borrow() > Stage::Serving {
+            return Err(Status::unavailable(STOPPING));
+        }
         let opened = self.handle.open_session_within(label, Arc::clone(&caller.account.purse));
         let session = opened.map_err(|error| match error {
             SessionError::Closed => Status::unavailable(error.to_string()),
             SessionError::TooMany => Status::resource_exhausted(error.to_string()),
         })?;
-        let stopped = until_stopped(self.stopped.clone());
-        let manner = Manner { hold_if_cut: open.hold_if_cut, heard: caller.heard };
-        let stream = SessionStream::new(requests, session, self.greet(), manner, stopped, stay);
+        let (opened, heard, stage) = (self.greet(), caller.heard, self.stage.clone());
+        let stream = SessionStream::new(requests, session, opened, heard, witness, stage, stay);
         Ok(Response::new(stream))
     }
 
@@ -240,7 +246,7 @@ impl LocksService for Locks {
     ) -> Result<Response<WatchStream>, Status> {
         let stay = (self.activity.session(), Caller::of(&request)?.stay(Wish::Watch)?);
         let name = name(&request.get_ref().name)?;
-        let stopped = until_stopped(self.stopped.clone());
+        let stopped = reaches(self.stage.clone(), Stage::Leaving);
         Ok(Response::new(WatchStream::new(self.handle.clone(), name, stopped, stay)))
     }
 }

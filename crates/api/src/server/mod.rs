@@ -7,11 +7,13 @@
 //! ```
 //!
 //! - `connection`, `signed`: what is read, and who wrote it; `authority`: what other languages call this peer.
+//! - `ends`: what becomes of what a session holds when it ends.
 //! - `room`: who may take how much; `operators`: who may break locks and forget members.
 
 mod authority;
 mod connection;
 mod convert;
+mod ends;
 mod label;
 mod listen;
 mod locks;
@@ -32,6 +34,7 @@ use sigmalock_node::{Handle, clock};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use ends::Attentive;
 pub use listen::BindError;
 use listen::Listeners;
 use locks::Locks;
@@ -100,7 +103,8 @@ pub enum Users {
 /// The API while it is served. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct Server {
-    stop: watch::Sender<bool>,
+    handle: Handle,
+    stage: watch::Sender<Stage>,
     serving: JoinHandle<Result<(), tonic::transport::Error>>,
     activity: Arc<Activity>,
     unix: Option<PathBuf>,
@@ -127,14 +131,15 @@ impl Bound {
     pub async fn serve(self, handle: Handle) -> Result<Server, BindError> {
         let Self { mut listeners, config } = self;
         let (unix, tcp) = (config.unix, listeners.tcp_address());
-        let (stop, stopped) = watch::channel(false);
+        let (stage, at_stage) = watch::channel(Stage::Serving);
         let activity = Arc::new(Activity::default());
         activity.touch();
         let status = handle.status().await.ok_or(BindError::Stopped)?;
         let operators = Operators::new(config.operators);
-        let locks = Locks::new(handle, &status, operators, Arc::clone(&activity), stopped.clone());
+        let (node, users) = (handle.clone(), Arc::clone(&activity));
+        let locks = Locks::new(node, &status, operators, users, at_stage.clone());
         let service = LocksServer::new(locks).max_decoding_message_size(MESSAGE_LEN_MAX);
-        let ended = until_stopped(stopped);
+        let ended = reaches(at_stage, Stage::Leaving);
         listeners.open()?;
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(STREAMS_MAX)
@@ -143,8 +148,8 @@ impl Bound {
             .timeout(QUESTION_TIMEOUT)
             .http2_keepalive_interval(Some(PING_EVERY))
             .http2_keepalive_timeout(Some(PING_TIMEOUT))
-            .serve_with_incoming_shutdown(service, listeners, ended);
-        Ok(Server { stop, serving: tokio::spawn(serving), activity, unix, tcp })
+            .serve_with_incoming_shutdown(Attentive(service), listeners, ended);
+        Ok(Server { handle, stage, serving: tokio::spawn(serving), activity, unix, tcp })
     }
 }
 
@@ -183,24 +188,41 @@ impl Server {
         self.activity.idle_for()
     }
 
-    /// Ends all sessions, telling each why, and stops.
+    /// Lets nobody in any more, ends all sessions, telling each why, and stops. What they hold is lost, and given back if they
+    /// say so within a moment ([`Handle::dismiss`]).
     pub async fn stop(mut self) {
-        self.stop.send_replace(true);
+        self.stage.send_replace(Stage::Leaving);
+        if let Some(path) = &self.unix {
+            // Who looks for it finds that out at once. Nobody else makes one there as long as this one is not closed.
+            let _ = std::fs::remove_file(path);
+        }
+        self.handle.dismiss().await;
+        self.stage.send_replace(Stage::Stopped);
         let _ = tokio::time::timeout(STOP_TIMEOUT, &mut self.serving).await;
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.stage.send_replace(Stage::Stopped);
         self.serving.abort();
     }
 }
 
-/// Completes when the server stops.
-async fn until_stopped(mut stopped: watch::Receiver<bool>) {
+/// How far a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// Nobody is let in any more, and sessions are told to give back what they hold.
+    Leaving,
+    /// Whatever is left ends.
+    Stopped,
+}
+
+/// Completes when the server is that far.
+async fn reaches(mut stage: watch::Receiver<Stage>, far: Stage) {
     // An error is the server dropped.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+    let _ = stage.wait_for(|stage| *stage >= far).await;
 }
 
 /// Whether anybody uses this peer, or a connection.

@@ -8,14 +8,16 @@ use std::time::Duration;
 use sigmalock_core::{Acquire, LockReply, Mode, Name, Patience, Refusal, Span};
 use sigmalock_node::handle::Renewals;
 use sigmalock_node::{Session, clock};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tonic::codegen::tokio_stream::Stream;
-use tonic::{Code, Status, Streaming};
+use tonic::{Status, Streaming};
 
 use super::connection::Heard;
+use super::ends::Witness;
 use super::room::Stay;
-use super::{Busy, PING_EVERY};
+use super::{Busy, PING_EVERY, Stage, reaches};
 use crate::v1::session_request::Kind as Ask;
 use crate::v1::session_response::Kind as Say;
 use crate::v1::{self, RefusalCode, SessionRequest, SessionResponse};
@@ -26,33 +28,26 @@ const LOOK_EVERY: Duration = PING_EVERY;
 const SILENCE_MAX: Duration = PING_EVERY.saturating_mul(2);
 
 /// What is said to those whose peer stops,
-const STOPPING: &str = "this peer is stopping";
+pub(super) const STOPPING: &str = "this peer is stopping";
 /// and to those who do not read.
 const UNREAD: &str =
     "the answers of this session were not read, and there were more of them than a peer keeps";
 
 /// The answers of a session, as a stream. Whoever takes them also reads the requests, so that both are
-/// one task, and a client that does not read is not read from. Dropping it ends the session.
-///
-/// What the session holds is given back where its client ended it, or is gone. A client that may not know of the end yet, be
-/// it that this peer made it, or that it was silent before, may be inside for as long as it was told: until the lease ends.
+/// one task, and a client that does not read is not read from. Dropping it ends the session; what becomes of what that holds is
+/// up to its [`Witness`].
 pub(super) struct SessionStream {
     requests: Streaming<SessionRequest>,
     /// `None` once the session is over.
     session: Option<Session>,
     /// What is to be said before anything from the node: at most one.
     first: Option<Say>,
+    stage: watch::Receiver<Stage>,
     stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    manner: Manner,
+    witness: Witness,
     /// Ends with the session.
     _watch: JoinSet<()>,
-    _stay: (Busy, Stay),
-}
-
-/// How a client wants its session to be treated, and where it is.
-pub(super) struct Manner {
-    pub(super) hold_if_cut: bool,
-    pub(super) heard: Heard,
+    stay: Option<(Busy, Stay)>,
 }
 
 /// Sees whether a client still runs. What a silent one holds is not renewed, also what it is granted meanwhile.
@@ -74,17 +69,18 @@ async fn watch_over(heard: Heard, renewals: Renewals) {
 
 impl SessionStream {
     pub(super) fn new(
-        requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened, manner: Manner,
-        stopped: impl Future<Output = ()> + Send + 'static, stay: (Busy, Stay),
+        requests: Streaming<SessionRequest>, session: Session, opened: v1::Opened, heard: Heard,
+        witness: Witness, stage: watch::Receiver<Stage>, stay: (Busy, Stay),
     ) -> Self {
-        let (first, stopped) = (Some(Say::Opened(opened)), Box::pin(stopped));
+        let first = Some(Say::Opened(opened));
+        let stopped = Box::pin(reaches(stage.clone(), Stage::Stopped));
         let mut watch = JoinSet::new();
-        watch.spawn(watch_over(manner.heard.clone(), session.renewals()));
-        let session = Some(session);
-        Self { requests, session, first, stopped, manner, _watch: watch, _stay: stay }
+        watch.spawn(watch_over(heard, session.renewals()));
+        let (session, stay) = (Some(session), Some(stay));
+        Self { requests, session, first, stage, stopped, witness, _watch: watch, stay }
     }
 
-    /// The next thing to say; `None`: the client has ended the session.
+    /// The next thing to say; `None`: the client has ended the session, or reset its stream.
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Say, Status>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(first)));
@@ -92,19 +88,14 @@ impl SessionStream {
         let Some(session) = &mut self.session else { return Poll::Ready(None) };
         // Answers that are there already go out together, before the next request is looked at.
         if let Some((call, reply)) = session.try_next() {
-            return Poll::Ready(Some(Ok(say(call, reply))));
+            return Poll::Ready(Some(Ok(say(call, reply, *self.stage.borrow()))));
         }
         while session.may_ask()
             && let Poll::Ready(request) = Pin::new(&mut self.requests).poll_next(cx)
         {
             let refused = match request {
                 None => return Poll::Ready(None),
-                Some(Err(status)) => {
-                    if cannot_be_read(&status) {
-                        self.desert();
-                    }
-                    return Poll::Ready(Some(Err(status)));
-                }
+                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
                 Some(Ok(request)) => hear(session, request),
             };
             if let Err(refused) = refused {
@@ -112,54 +103,35 @@ impl SessionStream {
             }
         }
         if self.stopped.as_mut().poll(cx).is_ready() {
-            self.desert();
             return Poll::Ready(Some(Err(ended(false))));
         }
         // Its own future keeps nothing between two polls: what it waits for is in the session.
         let next = ready!(pin!(session.next()).poll(cx));
         if let Some((call, reply)) = next {
-            return Poll::Ready(Some(Ok(say(call, reply))));
+            return Poll::Ready(Some(Ok(say(call, reply, *self.stage.borrow()))));
         }
-        let unread = session.was_not_read();
-        self.desert();
-        Poll::Ready(Some(Err(ended(unread))))
+        Poll::Ready(Some(Err(ended(session.was_not_read()))))
     }
-}
 
-/// Whether it is this peer that ends the session, because it cannot read what was said, and not the client that went.
-fn cannot_be_read(status: &Status) -> bool {
-    matches!(status.code(), Code::OutOfRange | Code::Internal | Code::Unimplemented)
+    fn end(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.witness.end(session, self.stay.take());
+        }
+    }
 }
 
 /// Why the peer ended a session, and what becomes of what it held.
 fn ended(unread: bool) -> Status {
-    let words = |why| format!("{why}; everything that the session held ends with its lease");
+    let words = |why| format!("{why}; everything that the session still held ends with its lease");
     if unread {
         return Status::resource_exhausted(words(UNREAD));
     }
     Status::unavailable(words(STOPPING))
 }
 
-impl SessionStream {
-    /// The session is over, and the client has not said so. If it is gone, it was heard to go.
-    fn cut(&mut self) {
-        if self.manner.hold_if_cut || self.manner.heard.ago() >= SILENCE_MAX {
-            self.desert();
-        }
-        self.session = None;
-    }
-
-    /// The session is over, and its client may not know it.
-    fn desert(&mut self) {
-        if let Some(session) = self.session.take() {
-            session.desert();
-        }
-    }
-}
-
 impl Drop for SessionStream {
     fn drop(&mut self) {
-        self.cut();
+        self.end();
     }
 }
 
@@ -168,10 +140,8 @@ impl Stream for SessionStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let said = ready!(self.poll_say(cx));
-        match said {
-            Some(Ok(_)) => {}
-            None => self.session = None,
-            Some(Err(_)) => self.cut(),
+        if !matches!(said, Some(Ok(_))) {
+            self.end();
         }
         Poll::Ready(said.map(|said| said.map(|kind| SessionResponse { kind: Some(kind) })))
     }
@@ -228,7 +198,7 @@ fn refused(call: u64, code: RefusalCode, text: impl Into<String>) -> v1::Refused
     v1::Refused { call, code: code.into(), text: text.into(), permits: 0 }
 }
 
-fn say(call: u64, reply: LockReply) -> Say {
+fn say(call: u64, reply: LockReply, stage: Stage) -> Say {
     match reply {
         LockReply::Granted { token, deadline, slot } => Say::Granted(v1::Granted {
             slot: slot.map(u32::from),
@@ -245,7 +215,10 @@ fn say(call: u64, reply: LockReply) -> Say {
         LockReply::Queued { ahead, wait } => {
             Say::Queued(v1::Queued { call, ahead, wait_ms: wait.as_micros() / 1_000 })
         }
-        LockReply::Lost => Say::Lost(v1::Lost { call }),
+        LockReply::Lost => {
+            let why = if stage > Stage::Serving { STOPPING } else { "" };
+            Say::Lost(v1::Lost { call, why: why.to_owned() })
+        }
         LockReply::Released => Say::Released(v1::Released { call }),
         LockReply::Busy => Say::Busy(v1::Busy { call }),
         LockReply::TimedOut => Say::TimedOut(v1::TimedOut { call }),

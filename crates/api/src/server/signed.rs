@@ -33,10 +33,10 @@ impl SignedStream {
         Self { stream, control: nix::cmsg_space!(UnixCredentials) }
     }
 
-    /// Reads, and returns the user who wrote that; `None` if the system does not say, or if there is nothing to read.
+    /// Reads, and returns who wrote that; `None` if the system does not say, or if there is nothing to read.
     pub(super) fn poll_read(
         &mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<Option<u32>>> {
+    ) -> Poll<io::Result<Option<UnixCredentials>>> {
         let Self { stream, control } = self;
         loop {
             ready!(stream.poll_read_ready(cx))?;
@@ -69,7 +69,7 @@ impl SignedStream {
 
 fn receive(
     stream: &UnixStream, room: &mut [u8], control: &mut Vec<u8>,
-) -> io::Result<(usize, Option<u32>)> {
+) -> io::Result<(usize, Option<UnixCredentials>)> {
     let mut parts = [IoSliceMut::new(room)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
     let received =
@@ -77,7 +77,7 @@ fn receive(
     // An error is a message with descriptors in it, for which there is no room: nobody here has a use for them.
     let writer = received.cmsgs().ok().and_then(|mut messages| {
         messages.find_map(|message| match message {
-            ControlMessageOwned::ScmCredentials(writer) => Some(writer.uid()),
+            ControlMessageOwned::ScmCredentials(writer) => Some(writer),
             _ => None,
         })
     });

@@ -190,13 +190,17 @@ impl Run {
                 supervisor.into_right().release().await;
                 Ok(Verdict::Like(exit_code(Signal::KILL)))
             }
-            End::PutOut(left) if left.is_empty() => {
-                // The next need not wait for the end of the lease.
-                supervisor.into_right().release().await;
-                Err(self.lost("and the command was ended").into())
+            End::PutOut(left) => {
+                let held = supervisor.into_right();
+                let why = held.why_lost();
+                if left.is_empty() {
+                    // The next need not wait for the end of the lease.
+                    held.release().await;
+                    return Err(self.lost(&format!("{why}and the command was ended")).into());
+                }
+                // Nothing is given back: they are inside, until the lease ends and longer.
+                Err(self.lost(&format!("{why}and {}", not_ended(&left))).into())
             }
-            // Nothing is given back: they are inside, until the lease ends and longer.
-            End::PutOut(left) => Err(self.lost(&format!("and {}", not_ended(&left))).into()),
         }
     }
 

@@ -142,3 +142,57 @@ async fn two_peers_with_one_identity_at_once_are_told_by_all_and_the_second_lets
     drop(guard);
     assert_eq!(witness.objections(), [""; 0]);
 }
+
+/// What `run` says that waits for a few seconds in vain.
+fn waits_in_vain(peer: &Peer, name: &str) -> String {
+    let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+    let api = format!("unix:{}", peer.socket.display());
+    let waited = run.args(["run", "--api", &api, "--wait", "4s", name, "true"]).output();
+    let waited = waited.expect("the binary starts");
+    assert_eq!(waited.status.code(), Some(75), "{}", said(&waited));
+    said(&waited)
+}
+
+/// Both have let somebody in, since neither knew of the other.
+#[tokio::test]
+async fn a_swarm_that_became_two_lets_nobody_in_where_they_meet_and_says_so() {
+    let mut fleet = Fleet::nobody(brisk(true, "60s")).await;
+    fleet.join(&["--found"]).await;
+    assert!(enters(&fleet.peers[0], "/copies/two", SOON).await, "it is alone, and has written so");
+    let founder = fleet.kill(0);
+    let shelf = copy(founder.data(), &founder.data().with_extension("backup"));
+    fleet.restart(founder).await;
+    fleet.join(&[]).await;
+    fleet.agrees_on(2, SOON).await;
+    assert!(enters(&fleet.peers[1], "/copies/two", SOON).await);
+    let (second, founder) = (fleet.kill(1), fleet.kill(0));
+    copy(&shelf, founder.data());
+    fleet.restart(founder).await;
+    fleet.join(&[]).await;
+    fleet.agrees_on(2, SOON).await;
+    assert!(enters(&fleet.peers[1], "/copies/two", SOON).await);
+    fleet.restart(second).await;
+    let words = "this swarm is two, because old data directories were put back";
+    for peer in &fleet.peers {
+        says(peer, words).await;
+        let waited = waits_in_vain(peer, "/copies/two");
+        assert!(waited.contains(words), "{waited}");
+    }
+}
+
+/// Each has a founding of its own, so they are told apart at the first word, and neither is any use to the other.
+#[tokio::test]
+async fn two_swarms_that_were_founded_with_one_key_refuse_each_other_and_say_so() {
+    let mut fleet = Fleet::nobody(brisk(true, "60s")).await;
+    for index in 0..2 {
+        fleet.join(&["--found"]).await;
+        assert!(enters(&fleet.peers[index], "/copies/founded", SOON).await);
+    }
+    let contact = fleet.peers[0].address().to_owned();
+    let second = fleet.kill(1);
+    fleet.restart_with(second, &["--join", &contact]).await;
+    for peer in &fleet.peers {
+        says(peer, "it belongs to another swarm").await;
+        says(peer, "a swarm is founded once, and two cannot become one").await;
+    }
+}

@@ -72,6 +72,42 @@ async fn a_dead_machine_lets_the_next_in_after_the_lease() {
     assert!(took < TTL + Duration::from_secs(1), "fail-over took {took:?}");
 }
 
+/// `run` ends its command, and says so, before its peer has left; so nobody has to wait for the lease, nor for the next view.
+#[tokio::test]
+async fn the_lock_of_a_run_whose_peer_leaves_is_free_at_once() {
+    let mut fleet = Fleet::of(3).await;
+    for (round, command) in
+        ["exec sleep 60", "trap 'sleep 0.5; exit' TERM; sleep 60 & wait"].iter().enumerate()
+    {
+        let name = format!("/deaths/heeds-{round}");
+        let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_sigmalock"));
+        let api = format!("unix:{}", fleet.peers[2 - round].socket.display());
+        let run = run.args(["run", &name, "--api", &api, "sh", "-c", command]);
+        let run = run.stderr(std::process::Stdio::piped()).spawn().expect("the binary starts");
+        let waiter = fleet.peers[0].client().await;
+        while waiter.inspect(&name).await.expect("a picture").holder.is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let told = Instant::now();
+        let next = async {
+            let guard = waiter.lock(&name).acquire().await.expect("the next gets in");
+            (guard, told.elapsed())
+        };
+        let ((guard, took), _) = tokio::join!(next, fleet.leave(2 - round));
+        eprintln!(
+            "the next is in {took:?} after SIGTERM, and the peer gone after {:?}",
+            told.elapsed()
+        );
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+        drop(guard);
+        let ended = run.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let why = "the lock was lost because this peer is stopping, and the command was ended";
+        assert!(ended.status.code() == Some(76) && said.contains(why), "{said}");
+    }
+}
+
 /// It holds what it was told to hold, for as long as it was told, and does not know better before it goes on.
 #[tokio::test]
 async fn a_stopped_holder_whose_peer_leaves_is_alone_until_its_lease_ends() {

@@ -147,3 +147,19 @@ fn a_blocking_guard_that_was_dropped_has_been_given_back() {
     client.lock("/x").wait(Duration::from_secs(5)).acquire().unwrap().release().unwrap();
     runtime.block_on(async move { drop(client) });
 }
+
+/// What tells one `run` from another is the number behind the name of its program.
+#[tokio::test]
+async fn a_label_that_is_too_long_loses_of_its_words_and_not_the_number_of_its_process() {
+    let peer = Peer::start().await;
+    let me = std::process::id();
+    let long = "x".repeat(200);
+    for words in [long.clone(), format!("run {long} ({me})")] {
+        let client = peer.labelled(&words).await;
+        let guard = client.lock("/a").acquire().await.unwrap();
+        let label = client.inspect("/a").await.unwrap().holder.unwrap().label;
+        assert!(label.len() <= 128 && label.contains(&format!("({me})")), "{label}");
+        assert!(label.contains("xxx") && label.contains(" by "), "{label}");
+        guard.release().await.unwrap();
+    }
+}

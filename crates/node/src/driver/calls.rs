@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use sigmalock_core::{CallId, LocalTime, LockReply, LockRequest, Refusal};
 
-use crate::handle::{CALLS_PER_SESSION_MAX, ReplySender};
+use crate::handle::CALLS_PER_SESSION_MAX;
 use crate::purse::Purse;
+use crate::replies::{Full, ReplySender};
 
 /// The sessions of this peer and their calls. What the protocol answers is noted here at once, even if
 /// the user gets to see it only later, so that a session that ends is ended as it is.
@@ -27,6 +28,8 @@ struct Member {
     purse: Arc<Purse>,
     replies: ReplySender,
     calls: BTreeMap<u64, CallId>,
+    /// It was told to give back what it holds, and has nothing else to ask for.
+    dismissed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +91,8 @@ impl Calls {
     pub(crate) fn open(
         &mut self, session: u64, label: Arc<str>, purse: Arc<Purse>, replies: ReplySender,
     ) {
-        self.sessions.insert(session, Member { label, purse, replies, calls: BTreeMap::new() });
+        let member = Member { label, purse, replies, calls: BTreeMap::new(), dismissed: false };
+        self.sessions.insert(session, member);
     }
 
     /// A new call of a session, not yet asked; `Err` is the answer if it cannot be.
@@ -96,7 +100,8 @@ impl Calls {
         &mut self, session: u64, number: u64,
     ) -> Result<CallId, Option<(Addressee, LockReply)>> {
         let addressee = Addressee { session, number };
-        let Some(member) = self.sessions.get_mut(&session) else { return Err(None) };
+        let member = self.sessions.get_mut(&session).filter(|member| !member.dismissed);
+        let Some(member) = member else { return Err(None) };
         let refusal = if member.calls.contains_key(&number) {
             Refusal::DuplicateCall
         } else if member.calls.len() >= CALLS_PER_SESSION_MAX {
@@ -192,6 +197,39 @@ impl Calls {
         wishes
     }
 
+    /// A session is to end: what to ask so that it waits for nothing and nothing it holds is renewed, and for which of its
+    /// calls that is lost, and may be given back.
+    pub(crate) fn dismiss(&mut self, session: u64) -> (Vec<(CallId, LockRequest)>, Vec<Addressee>) {
+        let (mut wishes, mut lost) = (Vec::new(), Vec::new());
+        let Some(member) = self.sessions.get_mut(&session) else { return (wishes, lost) };
+        member.dismissed = true;
+        let calls: Vec<_> = member.calls.iter().map(|(number, id)| (*number, *id)).collect();
+        for (number, id) in calls {
+            // Whatever is being ended already is answered as ever.
+            let call = self.calls.get(&id).copied();
+            let Some(Call { stage, ended_by: None, .. }) = call else { continue };
+            match stage {
+                Stage::LookingUp => self.remove(id),
+                Stage::Waiting => {
+                    self.remove(id);
+                    wishes.push((self.next_call(), LockRequest::Cancel { call: id }));
+                }
+                Stage::Inside(_) => {
+                    self.lose(id);
+                    wishes.push((self.next_call(), LockRequest::Renew { held: id, on: false }));
+                    lost.push(Addressee { session, number });
+                }
+                Stage::Lost | Stage::Ending(_) => {}
+            }
+        }
+        (wishes, lost)
+    }
+
+    /// Whether a session has nothing under way.
+    pub(crate) fn is_done(&self, session: u64) -> bool {
+        self.sessions.get(&session).is_none_or(|member| member.calls.is_empty())
+    }
+
     /// All sessions, to be closed.
     pub(crate) fn sessions(&self) -> Vec<u64> {
         self.sessions.keys().copied().collect()
@@ -207,15 +245,13 @@ impl Calls {
                 self.waiting -= 1;
                 self.held += 1;
             }
+            // What was lost stays lost.
+            LockReply::Extended { .. } | LockReply::Lost if call.stage == Stage::Lost => {
+                return None;
+            }
             LockReply::Extended { deadline } => call.stage = Stage::Inside(deadline),
             LockReply::Queued { .. } => {}
-            LockReply::Lost => {
-                if let Stage::Inside(deadline) = call.stage {
-                    call.stage = Stage::Lost;
-                    self.held -= 1;
-                    self.lost.push_back((deadline, id));
-                }
-            }
+            LockReply::Lost => self.lose(id),
             LockReply::Released
             | LockReply::Busy
             | LockReply::TimedOut
@@ -223,6 +259,16 @@ impl Calls {
             | LockReply::Refused(_) => self.over(id, reply),
         }
         Some(addressee)
+    }
+
+    fn lose(&mut self, id: CallId) {
+        if let Some(call) = self.calls.get_mut(&id)
+            && let Stage::Inside(deadline) = call.stage
+        {
+            call.stage = Stage::Lost;
+            self.held -= 1;
+            self.lost.push_back((deadline, id));
+        }
     }
 
     /// The last word about a call.
@@ -270,17 +316,25 @@ impl Calls {
         Some(call)
     }
 
-    /// Shows a reply to its user. False if that session does not take its replies, and must end.
-    pub(crate) fn deliver(&self, addressee: Addressee, reply: LockReply) -> bool {
-        let Some(member) = self.sessions.get(&addressee.session) else { return true };
-        member.replies.send(&member.purse, addressee.number, reply)
-    }
-}
-
-impl Addressee {
-    /// Whose it is.
-    pub(crate) const fn session(self) -> u64 {
-        self.session
+    /// Shows a reply to its user. Returns the sessions that must end, because their replies are not taken: where a user may have
+    /// no more of them, it is the one of theirs that has left most.
+    pub(crate) fn deliver(&self, addressee: Addressee, reply: LockReply) -> Vec<u64> {
+        let Addressee { session, number } = addressee;
+        let mut ending = Vec::new();
+        let Some(member) = self.sessions.get(&session) else { return ending };
+        while let Err(full) = member.replies.put(number, reply) {
+            let of_user = |it: &&Member| Arc::ptr_eq(&it.purse, &member.purse);
+            let theirs = self.sessions.iter().filter(|(_, it)| of_user(it));
+            let most = theirs.max_by_key(|(_, it)| it.replies.count());
+            let (worst, unread) = match (full, most) {
+                (Full::User, Some((worst, it))) if it.replies.count() > 0 => (*worst, it),
+                _ => (session, member),
+            };
+            // Who is ended takes no more, so this comes to an end.
+            unread.replies.write_off();
+            ending.push(worst);
+        }
+        ending
     }
 }
 

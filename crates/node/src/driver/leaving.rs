@@ -1,15 +1,73 @@
 //! How a driver comes to an orderly end.
 
-use sigmalock_core::{Input, Span};
-use sigmalock_protocols::parts::Placement;
+use std::collections::BTreeSet;
 
+use sigmalock_core::{Input, LocalTime, LockReply, Span};
+use sigmalock_protocols::parts::Placement;
+use tokio::sync::oneshot;
+
+use super::output::Seen;
 use super::{Driver, Exit, Live};
 use crate::link::{Command, Role};
 
 /// So long does a leaving peer wait for others to take over.
 const LEAVE_TIMEOUT: Span = Span::from_secs(5);
 
+/// So long do those have who are told that their locks are lost, because this peer ends: for `run` to end its command, with the
+/// grace that it gives by default, and to say so.
+const FAREWELL_MAX: Span = Span::from_millis(2_500);
+
+/// Sessions that are to end as soon as they hold nothing any more.
+#[derive(Debug)]
+pub(super) struct Farewell {
+    sessions: BTreeSet<u64>,
+    until: LocalTime,
+    done: oneshot::Sender<()>,
+}
+
 impl<P: Live> Driver<P> {
+    /// Tells all sessions that what they hold is lost, and ends each when it has given that back. This peer goes on as ever
+    /// meanwhile, so that what is given back is the next one's at once.
+    pub(super) fn dismiss(&mut self, done: oneshot::Sender<()>) {
+        let sessions: BTreeSet<u64> = self.calls.sessions().into_iter().collect();
+        for &session in &sessions {
+            let (wishes, lost) = self.calls.dismiss(session);
+            self.ask_all(wishes);
+            for addressee in lost {
+                self.output.see(Seen::Reply(addressee, LockReply::Lost));
+            }
+        }
+        // Who has been told already has its time from then on.
+        self.farewell = Some(match self.farewell.take() {
+            Some(farewell) => Farewell { sessions, done, ..farewell },
+            None => Farewell { sessions, until: self.now + FAREWELL_MAX, done },
+        });
+    }
+
+    pub(super) fn farewell_until(&self) -> LocalTime {
+        self.farewell.as_ref().map_or(LocalTime::NEVER, |farewell| farewell.until)
+    }
+
+    /// Ends the sessions that hold nothing any more, and all of them when their time is over.
+    pub(super) fn see_off(&mut self) {
+        let Some(mut farewell) = self.farewell.take() else { return };
+        let over = self.now >= farewell.until;
+        let (calls, output) = (&self.calls, &mut self.output);
+        farewell.sessions.retain(|session| {
+            let ends = over || calls.is_done(*session);
+            if ends {
+                // Behind the last that it is told.
+                output.see(Seen::Ended(*session));
+            }
+            !ends
+        });
+        if farewell.sessions.is_empty() {
+            output.see(Seen::Dismissed(farewell.done));
+        } else {
+            self.farewell = Some(farewell);
+        }
+    }
+
     /// Ends all sessions, and hands over what it hosts. What its users hold ends with its lease: whoever does not know yet may
     /// be inside for so long.
     pub(super) fn leave(&mut self) {

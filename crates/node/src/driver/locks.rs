@@ -43,6 +43,7 @@ impl<P: Live> Driver<P> {
                 self.ask_all(wishes);
             }
             Local::Close { session, keep } => self.close(session, keep),
+            Local::Dismiss(done) => self.dismiss(done),
             Local::Leave => self.leave(),
             operator => self.on_operator(operator),
         }
@@ -96,7 +97,7 @@ impl<P: Live> Driver<P> {
         self.ask_all(wishes);
     }
 
-    fn ask_all(&mut self, wishes: Vec<(CallId, LockRequest)>) {
+    pub(super) fn ask_all(&mut self, wishes: Vec<(CallId, LockRequest)>) {
         for (id, request) in wishes {
             self.ask_lock(id, request);
             self.hear_self();

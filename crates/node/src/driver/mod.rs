@@ -46,6 +46,7 @@ use tokio::time::{Instant, Sleep};
 use self::around::Around;
 use self::calls::Calls;
 use self::counters::Counters;
+use self::leaving::Farewell;
 use self::lookups::LookUps;
 use self::membership::Outlook;
 use self::operator::Errand;
@@ -160,7 +161,7 @@ pub(crate) struct Driver<P: Protocol> {
     peers: Peers,
     output: Output,
     counters: Counters,
-    overfull: Vec<u64>,
+    ending: Vec<u64>,
     votes: (usize, usize),
     outlook: Outlook,
     names: Book,
@@ -174,6 +175,7 @@ pub(crate) struct Driver<P: Protocol> {
     found: Vec<(CallId, Acquire)>,
     sleep: Pin<Box<Sleep>>,
     armed_for: LocalTime,
+    farewell: Option<Farewell>,
     leaving_since: Option<LocalTime>,
     failed: Option<Exit>,
 }
@@ -201,7 +203,7 @@ impl<P: Live> Driver<P> {
             peers: Peers::default(),
             output: Output::new(setup.store, setup.writes),
             counters: Counters::default(),
-            overfull: Vec::new(),
+            ending: Vec::new(),
             votes: setup.votes,
             outlook: Outlook::new(setup.looks_at, setup.origin, setup.known),
             names: setup.names,
@@ -215,6 +217,7 @@ impl<P: Live> Driver<P> {
             found: Vec::new(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             armed_for: LocalTime::MIN,
+            farewell: None,
             leaving_since: None,
             failed: None,
             me: setup.me,
@@ -278,7 +281,7 @@ impl<P: Live> Driver<P> {
 
     /// Sees to it that this task wakes for the next timer. One that is armed too early is left alone.
     fn arm(&mut self) {
-        let latest = self.output.due_at().min(self.now + SLEEP_MAX);
+        let latest = self.output.due_at().min(self.now + SLEEP_MAX).min(self.farewell_until());
         let wanted = self.timers.next().map_or(latest, |next| next.min(latest));
         if self.armed_for == LocalTime::MIN || wanted < self.armed_for {
             self.armed_for = wanted;
@@ -318,6 +321,7 @@ impl<P: Live> Driver<P> {
         self.ask_for_found();
         self.calls.prune(self.now);
         self.look_at_view();
+        self.see_off();
         if self.now.since(self.ticked) >= TICK {
             self.ticked = self.now;
             let now = self.now;
@@ -326,8 +330,8 @@ impl<P: Live> Driver<P> {
         if self.failed.is_none() {
             self.with_world(Output::flush);
         }
-        for session in std::mem::take(&mut self.overfull) {
-            // Whoever does not read does not know yet, and may be inside until its lease ends.
+        for session in std::mem::take(&mut self.ending) {
+            // What it has not given back it may be inside of until the lease ends: whoever does not read does not know yet.
             self.close(session, true);
         }
     }
@@ -338,7 +342,7 @@ impl<P: Live> Driver<P> {
             peers: &mut self.peers,
             calls: &self.calls,
             counters: &mut self.counters,
-            overfull: &mut self.overfull,
+            ending: &mut self.ending,
         };
         then(&mut self.output, &mut world);
     }

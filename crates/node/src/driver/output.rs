@@ -34,6 +34,10 @@ pub(crate) enum Seen {
     Answer(oneshot::Sender<Answer>, Answer),
     /// The answer to an operator who wants a member forgotten.
     Forgotten(oneshot::Sender<Result<(), ForgetError>>, Result<(), ForgetError>),
+    /// The end of a session that has given back what it held.
+    Ended(u64),
+    /// The end of the last session that was to end.
+    Dismissed(oneshot::Sender<()>),
 }
 
 /// The outward side of a driver.
@@ -174,8 +178,8 @@ pub(crate) struct World<'a> {
     pub(crate) peers: &'a mut Peers,
     pub(crate) calls: &'a Calls,
     pub(crate) counters: &'a mut Counters,
-    /// Sessions that do not take their replies.
-    pub(crate) overfull: &'a mut Vec<u64>,
+    /// Sessions that must end.
+    pub(crate) ending: &'a mut Vec<u64>,
 }
 
 impl World<'_> {
@@ -196,9 +200,11 @@ impl World<'_> {
         for seen in seen {
             match seen {
                 Seen::Reply(addressee, reply) => {
-                    if !self.calls.deliver(addressee, reply) {
-                        self.overfull.push(addressee.session());
-                    }
+                    self.ending.extend(self.calls.deliver(addressee, reply));
+                }
+                Seen::Ended(session) => self.ending.push(session),
+                Seen::Dismissed(done) => {
+                    let _ = done.send(());
                 }
                 Seen::Forgotten(done, forgotten) => {
                     let _ = done.send(forgotten);

@@ -116,8 +116,8 @@ fn founding(status: &StatusReport) -> Option<Standing> {
 enum Shape {
     /// Its users get locks, and it votes unless it never does.
     Well,
-    /// It does not vote; whether its users get locks all the same, and how it stands to the swarm.
-    Ill { can_grant: bool, standing: Option<Discriminant<Standing>> },
+    /// It does not vote; whether its users get locks all the same, how it stands to the swarm, and whether that is two.
+    Ill { can_grant: bool, standing: Option<Discriminant<Standing>>, two: bool },
 }
 
 impl Shape {
@@ -127,7 +127,8 @@ impl Shape {
             return Self::Well;
         }
         let standing = status.view.as_ref().map(|view| discriminant(&view.standing));
-        Self::Ill { can_grant, standing }
+        let two = status.view.as_ref().is_some_and(|view| !view.rivals.is_empty());
+        Self::Ill { can_grant, standing, two }
     }
 }
 
@@ -191,7 +192,10 @@ fn news(status: &StatusReport) -> String {
 /// Says why a peer that was told to end is still there, if it is.
 pub(super) async fn tell_leaving() -> Infallible {
     sleep(LEAVE_QUIETLY_FOR).await;
-    line("leaving, as soon as the others have agreed to it; a second signal ends it at once");
+    line(
+        "leaving, as soon as programs have given back their locks and the others have agreed to it; a second signal ends it \
+         at once",
+    );
     std::future::pending().await
 }
 
