@@ -318,6 +318,16 @@ impl<R: Rules> Protocol for Sigma<R> {
     type Note = Note;
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        if self.config.breaks(Mutant::PersistsLast) {
+            mutant::persist_last(cx, |cx| self.take_in(cx, input));
+        } else {
+            self.take_in(cx, input);
+        }
+    }
+}
+
+impl<R: Rules> Sigma<R> {
+    fn take_in(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
         let follows = match &input {
             Input::ViewChanged(view) => self.hosting.follow(view),
             _ => true,
