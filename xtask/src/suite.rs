@@ -89,53 +89,34 @@ pub(crate) fn test(extent: Extent) -> Result<()> {
     let seeds = if extent == Extent::Long { SEEDS_LONG } else { SEEDS };
     let Seeds { fixed, agents, modes, open, agreed, views } = seeds;
     if extent != Extent::Quick {
-        steps.push(Step::new("release build", "cargo build --release --quiet"));
         for (n, m) in QUORUMS {
-            steps.push(Step::new(
-                format!("torture {n}/{m}"),
-                format!(
-                    "cargo run --release --quiet -- lab torture --protocol all --n {n} --m {m} --seeds 0..{fixed}"
-                ),
-            ));
-            steps.push(Step::new(
-                format!("torture {n}/{m} with agents"),
-                format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --agents --n {n} --m {m} --seeds 0..{agents}"
-                ),
-            ));
+            let at = format!("--n {n} --m {m} --seeds");
+            steps.push(torture(&format!("--protocol all {at} 0..{fixed}")));
+            steps.push(torture(&format!("--protocol sigma --agents {at} 0..{agents}")));
         }
         for flags in ["", " --agents", " --membership open", " --agents --membership open"] {
-            steps.push(Step::new(
-                format!("torture with modes{flags}"),
-                format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --modes{flags} --seeds 0..{modes}"
-                ),
-            ));
+            steps.push(torture(&format!("--protocol sigma --modes{flags} --seeds 0..{modes}")));
         }
         for flags in ["", " --agents", " --modes", " --agents --modes"] {
-            steps.push(Step::new(
-                format!("torture, agreed{flags}"),
-                format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --membership agreed{flags} --seeds 0..{agreed}"
-                ),
-            ));
+            let flags = format!("--membership agreed{flags}");
+            steps.push(torture(&format!("--protocol sigma {flags} --seeds 0..{agreed}")));
         }
-        steps.push(Step::new(
-            "torture, views",
-            format!(
-                "cargo run --release --quiet -- lab torture --protocol views --seeds 0..{views}"
-            ),
-        ));
+        steps.push(torture(&format!("--protocol views --seeds 0..{views}")));
         for (n, m) in QUORUMS {
-            steps.push(Step::new(
-                format!("torture {n}/{m}, open"),
-                format!(
-                    "cargo run --release --quiet -- lab torture --protocol sigma --membership open --n {n} --m {m} --seeds 0..{open}"
-                ),
-            ));
+            let at = format!("--membership open --n {n} --m {m}");
+            steps.push(torture(&format!("--protocol sigma {at} --seeds 0..{open}")));
         }
     }
+    if extent == Extent::Long {
+        steps.push(Step::new("release build", "cargo build --release --quiet"));
+    }
     run_all(&steps, skipped)
+}
+
+/// With the program that the tests have built already. In it what must never be is asserted, for which it takes about a tenth
+/// longer than a release.
+fn torture(flags: &str) -> Step {
+    Step::new(format!("torture {flags}"), format!("cargo run --quiet -- lab torture {flags}"))
 }
 
 /// What `cargo test` runs; and in the long run what takes minutes by itself.

@@ -11,7 +11,6 @@ mod inside;
 mod known;
 mod lab;
 mod outcome;
-mod parallel;
 mod process;
 mod progress;
 mod reach;

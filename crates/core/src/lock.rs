@@ -184,6 +184,17 @@ pub enum Patience {
     Forever,
 }
 
+impl Patience {
+    /// When it ends, for whoever begins to wait now; `NEVER` if it does not, or there is none.
+    #[must_use]
+    pub fn ends_at(self, now: LocalTime) -> LocalTime {
+        match self {
+            Self::For(span) => now + span,
+            Self::Try | Self::Forever => LocalTime::NEVER,
+        }
+    }
+}
+
 /// What a lock protocol answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LockReply {

@@ -245,6 +245,10 @@ impl<'a, P: Protocol> Context<'a, P> {
         self.surroundings.written()
     }
 
+    /// Passes on what was gathered in another context.
+    pub fn emit(&mut self, effect: Effect<P>) {
+        self.effects.push(effect);
+    }
     /// Emits [`Effect::Persist`].
     pub fn persist(&mut self, key: P::DurableKey, value: Option<P::Durable>) {
         self.effects.push(Effect::Persist { key, value });

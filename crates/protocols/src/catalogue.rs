@@ -12,7 +12,7 @@ use sigmalock_core::{Inspect, LockReply, LockRequest, PeerId, Protocol, Span};
 
 use crate::agreed::OverViews;
 use crate::parts::{Broken, Driven, GoesBy, Hosting, MutantCard, Quorum, Sound};
-use crate::{agent, agreed, liar, sigma, strawman, views};
+use crate::{agent, agreed, liar, views};
 
 /// What there is to know of a protocol, or of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,20 +251,20 @@ macro_rules! catalogue {
             /// What there is to know of it.
             #[must_use]
             pub const fn card(self) -> &'static Card {
-                match self { $(Self::$name => &$folder::CARD,)* }
+                match self { $(Self::$name => &crate::$folder::CARD,)* }
             }
 
             /// Has a visitor see one of its variants.
             pub fn visit<V: Visitor>(self, variant: Variant, visitor: V) -> V::Out {
                 match (self, variant) {
-                    $((Self::$name, Variant::Literal) => visitor.$family::<$folder::$literal>(),
-                    (Self::$name, Variant::Shipped) => visitor.$family::<$folder::$shipped>(),)*
+                    $((Self::$name, Variant::Literal) => visitor.$family::<crate::$folder::$literal>(),
+                    (Self::$name, Variant::Shipped) => visitor.$family::<crate::$folder::$shipped>(),)*
                 }
             }
 
             /// Has a visitor see the variant that survives; `None` if this is no lock protocol.
             pub fn visit_shipped<V: ShippedVisitor>(self, visitor: V) -> Option<V::Out> {
-                match self { $(Self::$name => survivor!(shipped $family visitor, $folder::$shipped),)* }
+                match self { $(Self::$name => survivor!(shipped $family visitor, crate::$folder::$shipped),)* }
             }
 
             /// Has a visitor see the one that may be told to break a rule, in tests and in the laboratory.
@@ -274,7 +274,7 @@ macro_rules! catalogue {
             {
                 match self {
                     $(Self::$name => survivor!(
-                        broken $family visitor, $folder::$broken $(<$rules>)?
+                        broken $family visitor, crate::$folder::$broken $(<$rules>)?
                     ),)*
                 }
             }

@@ -7,6 +7,7 @@ use clap::Args;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{ProtocolName, Variant};
 use sigmalock_sim::lab::compare::{Comparison, Contender, compare};
+use sigmalock_sim::lab::parallel::in_parallel;
 use sigmalock_sim::lab::sweep::{Load, PointConfig};
 use sigmalock_sim::latency::Latency;
 use sigmalock_sim::subject::Subject;
@@ -14,7 +15,6 @@ use sigmalock_sim::workload::Length;
 
 use crate::args::{self, Jobs, Replicas};
 use crate::outcome::{BadParameters, Verdict, after_lab_help};
-use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::words::{or_dash, seconds};

@@ -8,10 +8,10 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use sigmalock_sim::lab::figures::{Figure, FigureName, Figures, Sample, Setting};
+use sigmalock_sim::lab::parallel::in_parallel;
 
 use crate::args::{self, Jobs};
 use crate::outcome::{Verdict, after_lab_help, complain};
-use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use clap::Args;
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::Variant;
+use sigmalock_sim::lab::parallel::in_parallel;
 use sigmalock_sim::lab::sweep::{Load, Point, PointConfig, PointError};
 use sigmalock_sim::latency::Latency;
 use sigmalock_sim::subject::Subject;
@@ -13,7 +14,6 @@ use sigmalock_sim::workload::Length;
 
 use crate::args::{self, Jobs, Protocols, Replicas};
 use crate::outcome::{BadParameters, Verdict, after_lab_help};
-use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 use crate::words::{or_dash, seconds};

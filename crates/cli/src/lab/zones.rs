@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use sigmalock_sim::lab::parallel::in_parallel;
 use sigmalock_sim::lab::zones::{ZoneConfig, ZoneRow, run};
 
 use crate::args::Jobs;
 use crate::outcome::{BadParameters, Verdict, after_lab_help};
-use crate::parallel::in_parallel;
 use crate::progress::Progress;
 use crate::table::{Align, Table};
 

@@ -146,6 +146,7 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R
                 self.call(cx, LockRequest::Acquire(wish));
             }
             None if local.is_idle() => {
+                debug_assert!(self.calls.values().all(|of| of != name), "nobody is left at {name}");
                 self.locks.remove(name);
             }
             _ => {}

@@ -161,7 +161,9 @@ impl<P: Protocol<Request = LockRequest, Reply = LockReply>, R: Rules> Agent<P, R
             return;
         }
         let Some(name) = self.calls.get(&call).cloned() else { return };
-        let Some(local) = self.locks.get_mut(&name) else { return };
+        let Some(local) = self.locks.get_mut(&name) else {
+            return debug_assert!(false, "who is known by its call is at its lock");
+        };
         let over = |inside: &Inside| inside.call == call && inside.lost;
         if local.inside.as_ref().is_some_and(over)
             && let Some(inside) = local.leave(cx.now())

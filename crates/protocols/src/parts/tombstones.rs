@@ -28,6 +28,8 @@ impl<T: Ord + Copy> Tombstones<T> {
                 self.drop_oldest();
             }
         }
+        debug_assert_eq!(self.order.len(), self.members.len(), "each is there once, and in both");
+        debug_assert!(self.order.len() <= self.len_max, "it is bounded");
     }
 
     /// Whether it is known to be over.

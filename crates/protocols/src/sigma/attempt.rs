@@ -8,12 +8,10 @@ use sigmalock_core::{
 };
 
 use super::ballot::Ballot;
-use super::guard::Guard;
 use super::message::{Answer, GrantId, Renewal, Response, Ticket, Vote};
 use super::seat::{Held, News};
 use super::{Config, Cx, Mutant, Note};
-use crate::parts::Alarm;
-use crate::parts::Rules;
+use crate::parts::{Alarm, Guard, Rules, User};
 
 /// A request under way.
 #[derive(Debug, Clone, Hash)]
@@ -53,8 +51,8 @@ pub(super) enum Phase {
     Asking,
     /// Has m votes, which propose different tokens; has asked for this one to be written down.
     Sealing(Token),
-    /// The user has been told.
-    Inside(Guard),
+    /// The user has been told, with the block of tokens of which this is the last.
+    Inside(Guard, Token),
 }
 
 /// Whether a request goes on.
@@ -71,10 +69,7 @@ impl Attempt {
         config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, ticket: Ticket, wish: &Acquire,
         down: &BTreeSet<PeerId>,
     ) -> Self {
-        let gives_up_at = match wish.patience {
-            Patience::For(span) => cx.now() + span,
-            Patience::Try | Patience::Forever => LocalTime::NEVER,
-        };
+        let gives_up_at = wish.patience.ends_at(cx.now());
         let mut attempt = Self {
             ticket,
             name: wish.name.clone(),
@@ -223,11 +218,23 @@ impl Attempt {
         if recalled && self.yields(config) {
             return self.give_back(config, cx, index, vote.grant);
         }
-        if let Phase::Inside(guard) = &mut self.phase {
+        if let Some(guard) = self.guard() {
             let deadline = self.ballot.deadline(config.quorum, cx.hosting);
-            if deadline > guard.deadline + self.ttl / 8 {
-                guard.extend(cx, deadline);
+            if deadline > guard.deadline() + self.ttl / 8 {
+                self.extend(cx, deadline);
             }
+        }
+    }
+
+    /// Tells the user of a later deadline, if renewals have brought one about.
+    fn extend(&mut self, cx: Cx<'_, '_, impl Rules>, deadline: LocalTime) {
+        let Phase::Inside(guard, _) = &mut self.phase else {
+            return debug_assert!(false, "only who is inside is extended");
+        };
+        if guard.extend(cx, deadline) {
+            let pause = (deadline.since(cx.now()) / 3).min(self.ttl / 3);
+            let jitter = Span::from_micros(cx.random() % (pause.as_micros() / 8).max(1));
+            guard.renew_next(cx.now() + (pause - jitter));
         }
     }
 
@@ -260,7 +267,9 @@ impl Attempt {
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, renewal: Renewal,
         echo: Echo,
     ) {
-        let Phase::Inside(guard) = &mut self.phase else { return };
+        if self.guard().is_none() {
+            return;
+        }
         let Some(index) = self.ballot.find(renewal.index) else {
             return cx.note(Note::Malformed);
         };
@@ -271,7 +280,7 @@ impl Attempt {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
                 let deadline = self.ballot.deadline(config.quorum, cx.hosting);
-                guard.extend(cx, deadline);
+                self.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
             _ => self.ask_later(cx, index, Span::ZERO),
@@ -366,7 +375,7 @@ impl Attempt {
 
     /// Where this request stands, and what to do about it: the paper's three outcomes.
     fn decide(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> Step {
-        if matches!(self.phase, Phase::Inside(_)) {
+        if self.guard().is_some() {
             return Step::Continue;
         }
         let cannot_win = self.cannot_win(config, cx);
@@ -415,88 +424,34 @@ impl Attempt {
         Step::Continue
     }
 
-    /// Outcome 1: this request has m votes. It is let in if m of them have written down the same token
-    /// and there is time left; else that is arranged first, which may take until the next message. False
-    /// if some of the votes turn out to be over, so that it has not won after all.
-    fn has_won(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> bool {
-        let now = cx.now();
-        if !self.seals_blindly(config) {
-            self.ballot.drop_expired(now, true);
-        }
-        if self.ballot.votes() < config.quorum.m() {
-            self.wake_by(cx, now);
-            return false;
-        }
-        let Some(token) = self.ballot.agreed_token(config) else {
-            if !self.awaits_agreement(config, cx) {
-                self.seal(config, cx);
-            }
-            return true;
-        };
-        let deadline = match self.ballot.deadline(config.quorum, cx.hosting) {
-            deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
-            deadline => deadline,
-        };
-        let Some(guard) = Guard::enter(config, cx, self, token, deadline) else {
-            if deadline < self.ballot.votes_end(config.quorum) {
-                // No fresh lease helps where it is not known whether most are still in this view.
-                self.wake_by(cx, now + config.round_trip_worst);
-            } else {
-                self.refresh(config, cx);
-            }
-            return true;
-        };
-        for seat in self.ballot.seats_mut() {
-            seat.life_at_seal = seat.voting_life;
-            if seat.held().is_some() {
-                seat.ask_at = LocalTime::NEVER;
-            }
-        }
-        self.phase = Phase::Inside(guard);
-        self.probe_at = LocalTime::NEVER;
-        true
-    }
-
-    /// Asks for fresh leases of all votes held.
-    fn refresh(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
-        for index in 0..self.ballot.len() {
-            if self.ballot.seat(index).held().is_some() && self.may_ask(config, cx, index) {
-                self.ask(config, cx, index);
-            }
-        }
-    }
-
-    pub(super) fn guard(&self) -> Option<Guard> {
-        match self.phase {
-            Phase::Inside(guard) => Some(guard),
-            _ => None,
-        }
-    }
-
-    /// Whether the guard's time is up; see [`Guard::lose`].
-    pub(super) fn lose(&mut self, cx: Cx<'_, '_, impl Rules>) -> bool {
-        match &mut self.phase {
-            Phase::Inside(guard) => guard.lose(cx),
-            _ => false,
-        }
-    }
-
-    /// Tells the user to leave; see [`Guard::evict`].
-    pub(super) fn evict(&mut self, cx: Cx<'_, '_, impl Rules>) {
-        if let Phase::Inside(guard) = &mut self.phase {
-            guard.evict(cx);
-        }
-    }
-
-    /// See [`Guard::renew`].
-    pub(super) fn renew(&mut self, now: LocalTime, on: bool) {
-        if let Phase::Inside(guard) = &mut self.phase {
-            guard.renew(now, on);
-        }
-    }
-
     pub(super) fn call(&self) -> CallId {
         self.ticket.request.call
+    }
+
+    /// The last token of the block that is the user's, if it is inside.
+    pub(super) fn token(&self) -> Option<Token> {
+        match self.phase {
+            Phase::Inside(_, token) => Some(token),
+            Phase::Asking | Phase::Sealing(_) => None,
+        }
+    }
+}
+
+impl User for Attempt {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+    fn guard(&self) -> Option<&Guard> {
+        match &self.phase {
+            Phase::Inside(guard, _) => Some(guard),
+            Phase::Asking | Phase::Sealing(_) => None,
+        }
+    }
+    fn guard_mut(&mut self) -> Option<&mut Guard> {
+        match &mut self.phase {
+            Phase::Inside(guard, _) => Some(guard),
+            Phase::Asking | Phase::Sealing(_) => None,
+        }
     }
 }
 

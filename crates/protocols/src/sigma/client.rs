@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Echo, Incarnation, LocalTime, LockReply, LockRequest, Mode, PeerId, Refusal,
-    ReplicaId, RequestId, Token, View,
+    CallId, Echo, Incarnation, LocalTime, LockReply, LockRequest, PeerId, ReplicaId, RequestId,
+    Token, View,
 };
 
 use super::attempt::{Attempt, Step};
@@ -13,7 +13,7 @@ use super::message::{Answer, Claim, GrantId, Message, Renewal, Response, Spent, 
 use super::{Config, Cx, Mutant, Note, Timer};
 use crate::parts::Rules;
 use crate::parts::placement::PEERS_MAX;
-use crate::parts::{Alarm, HybridClock, Quorum};
+use crate::parts::{Door, HybridClock, Quorum, Todo, User, Users};
 
 /// How many finished requests are remembered, to tell a late grant from a lost RELEASE.
 const FINISHED_MAX: usize = 1_024;
@@ -27,10 +27,7 @@ pub(super) struct Client<R> {
     me: PeerId,
     incarnation: Incarnation,
     clock: HybridClock,
-    attempts: BTreeMap<CallId, Attempt>,
-    /// No guard needs looking at before this.
-    look_from: LocalTime,
-    renewal: Alarm,
+    attempts: Users<Attempt>,
     finished: VecDeque<Finished>,
     /// Of the first so many of them no RELEASE is on its way any more.
     arrived: usize,
@@ -66,9 +63,7 @@ impl<R: Rules> Client<R> {
             me,
             incarnation,
             clock: HybridClock::default(),
-            attempts: BTreeMap::new(),
-            look_from: LocalTime::NEVER,
-            renewal: Alarm::new(),
+            attempts: Users::default(),
             finished: VecDeque::new(),
             arrived: 0,
             down: BTreeSet::new(),
@@ -80,100 +75,47 @@ impl<R: Rules> Client<R> {
     }
 
     pub(super) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.values()
+        self.attempts.iter().map(|(_, attempt)| attempt)
     }
 
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_, R>, id: CallId, request: LockRequest) {
-        match request {
-            LockRequest::Acquire(wish) => match self.refuse(id, &wish) {
-                Some(refusal) => cx.reply(id, LockReply::Refused(refusal)),
-                None => {
-                    let order = self.clock.tick(cx.wall());
-                    let request =
-                        RequestId { client: self.me, incarnation: self.incarnation, call: id };
-                    let ticket = Ticket { order, request, mode: wish.mode };
-                    let attempt = Attempt::start(&self.config, cx, ticket, &wish, &self.down);
-                    self.attempts.insert(id, attempt);
-                }
-            },
-            LockRequest::Release { held } => {
-                let inside = self.attempts.get(&held).is_some_and(|a| a.guard().is_some());
-                if !inside {
-                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                }
-                self.finish(cx, held, None);
-                let id = if self.config.breaks(Mutant::AnswersTheHolder) { held } else { id };
-                cx.reply(id, LockReply::Released);
+        let door = Door {
+            ttl_min: self.config.ttl_min(),
+            ttl_max: self.config.lease_max,
+            users_max: self.config.limits.requests_max,
+            modes: true,
+        };
+        match self.attempts.hear(cx, door, id, request) {
+            Todo::Ask(wish) => {
+                let order = self.clock.tick(cx.wall());
+                let request =
+                    RequestId { client: self.me, incarnation: self.incarnation, call: id };
+                let ticket = Ticket { order, request, mode: wish.mode };
+                let attempt = Attempt::start(&self.config, cx, ticket, &wish, &self.down);
+                self.attempts.insert(id, attempt);
             }
-            LockRequest::Renew { held, on } => {
-                let inside = self.attempts.get_mut(&held).filter(|a| a.guard().is_some());
-                let Some(attempt) = inside else {
-                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                };
-                attempt.renew(cx.now(), on);
-                self.watch(cx, held);
-                cx.reply(id, LockReply::Released);
+            Todo::End { call, to, reply } => {
+                self.finish(cx, call, None);
+                let blunder = self.config.breaks(Mutant::AnswersTheHolder);
+                cx.reply(if blunder { call } else { to }, reply);
             }
-            LockRequest::Cancel { call } => {
-                let waiting = self.attempts.get(&call).is_some_and(|a| a.guard().is_none());
-                if waiting {
-                    self.finish(cx, call, Some(LockReply::Cancelled));
-                } else {
-                    cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                }
-            }
-            LockRequest::Evict { name } => {
-                let theirs = |(_, a): &(&CallId, &Attempt)| a.name == name && a.guard().is_some();
-                let inside: Vec<CallId> =
-                    self.attempts.iter().filter(theirs).map(|(call, _)| *call).collect();
-                if inside.is_empty() {
-                    return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-                }
-                for call in inside {
-                    if let Some(attempt) = self.attempts.get_mut(&call) {
-                        attempt.evict(cx);
-                    }
-                    self.watch(cx, call);
-                }
-                cx.reply(id, LockReply::Released);
-            }
-        }
-    }
-
-    fn refuse(&self, id: CallId, wish: &Acquire) -> Option<Refusal> {
-        if matches!(wish.mode, Mode::Permit { .. }) || !wish.mode.is_possible() {
-            Some(Refusal::NoSuchMode { mode: wish.mode })
-        } else if wish.ttl < self.config.ttl_min() {
-            Some(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
-        } else if wish.ttl > self.config.lease_max {
-            Some(Refusal::TtlTooLong { at_most: self.config.lease_max })
-        } else if self.attempts.len() >= self.config.limits.requests_max {
-            Some(Refusal::TooManyRequests { limit: self.config.limits.requests_max })
-        } else if self.attempts.contains_key(&id) {
-            Some(Refusal::DuplicateCall)
-        } else {
-            None
+            Todo::Watch(call) => self.watch(cx, call),
+            Todo::Nothing => {}
         }
     }
 
     /// Looks at every guard's deadline, before anything else is believed: this peer may have slept.
     pub(super) fn check_guards(&mut self, cx: Cx<'_, '_, R>) {
-        if cx.now() < self.look_from || self.config.breaks(Mutant::IgnoresDeadline) {
-            return;
-        }
-        let over = |(call, attempt): (&CallId, &mut Attempt)| attempt.lose(cx).then_some(*call);
-        let over: Vec<CallId> = self.attempts.iter_mut().filter_map(over).collect();
-        for call in over {
+        for call in self.attempts.lapse(cx) {
             self.finish(cx, call, None);
         }
-        self.watch_all(cx);
     }
 
     pub(super) fn on_response(&mut self, cx: Cx<'_, '_, R>, from: PeerId, response: &Response) {
         self.clock.observe(response.clock);
         let Response { replica, ticket, answer, .. } = response;
         let call = ticket.request.call;
-        match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == *ticket) {
+        match self.attempts.get_mut(call).filter(|attempt| attempt.ticket == *ticket) {
             Some(attempt) => {
                 let step = attempt.on_response(&self.config, cx, from, response);
                 self.after(cx, call, step);
@@ -189,7 +131,7 @@ impl<R: Rules> Client<R> {
         &mut self, cx: Cx<'_, '_, R>, from: PeerId, replica: &ReplicaId, ticket: Ticket,
         grant: GrantId,
     ) {
-        match self.attempts.get_mut(&ticket.request.call).filter(|a| a.ticket == ticket) {
+        match self.attempts.get_mut(ticket.request.call).filter(|a| a.ticket == ticket) {
             Some(attempt) => attempt.on_recall(&self.config, cx, replica.index, grant),
             None => self.refuse_vote(cx, from, replica, ticket),
         }
@@ -197,7 +139,7 @@ impl<R: Rules> Client<R> {
 
     pub(super) fn on_renewed(&mut self, cx: Cx<'_, '_, R>, echo: Echo, renewals: &[Renewal]) {
         for renewal in renewals {
-            if let Some(attempt) = self.attempts.get_mut(&renewal.call) {
+            if let Some(attempt) = self.attempts.get_mut(renewal.call) {
                 attempt.on_renewal(&self.config, cx, *renewal, echo);
                 self.watch(cx, renewal.call);
             }
@@ -212,7 +154,7 @@ impl<R: Rules> Client<R> {
         if !cx.hosting.hands_over() || (client, incarnation) != (self.me, self.incarnation) {
             return cx.note(Note::Malformed);
         }
-        match self.attempts.get_mut(&call).filter(|attempt| attempt.ticket == ticket) {
+        match self.attempts.get_mut(call).filter(|attempt| attempt.ticket == ticket) {
             Some(attempt) => attempt.on_moved(&self.config, cx, from, replica.index, to),
             None => {
                 let over = self.finished.iter_mut().find(|over| over.request == ticket.request);
@@ -232,7 +174,7 @@ impl<R: Rules> Client<R> {
     }
 
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, R>, call: CallId) {
-        if let Some(attempt) = self.attempts.get_mut(&call) {
+        if let Some(attempt) = self.attempts.get_mut(call) {
             let step = attempt.on_timer(&self.config, cx);
             self.after(cx, call, step);
         }
@@ -249,9 +191,8 @@ impl<R: Rules> Client<R> {
                 self.down.insert(peer);
             }
         }
-        let calls: Vec<CallId> = self.attempts.keys().copied().collect();
-        for call in calls {
-            if let Some(attempt) = self.attempts.get_mut(&call) {
+        for call in self.attempts.calls() {
+            if let Some(attempt) = self.attempts.get_mut(call) {
                 let step = attempt.on_peer(&self.config, cx, peer, up);
                 self.after(cx, call, step);
             }
@@ -261,9 +202,8 @@ impl<R: Rules> Client<R> {
     /// Peers have agreed on another membership.
     pub(super) fn on_view(&mut self, cx: Cx<'_, '_, R>, view: &View) {
         self.config.quorum = Quorum::of_view(view.members.len());
-        let calls: Vec<CallId> = self.attempts.keys().copied().collect();
-        for call in calls {
-            if let Some(attempt) = self.attempts.get_mut(&call) {
+        for call in self.attempts.calls() {
+            if let Some(attempt) = self.attempts.get_mut(call) {
                 let step = attempt.on_view(&self.config, cx, &self.down);
                 self.after(cx, call, step);
             }
@@ -273,12 +213,11 @@ impl<R: Rules> Client<R> {
     /// Renews all guards that are due, or nearly, with one message per host.
     pub(super) fn renew(&mut self, cx: Cx<'_, '_, R>) {
         let now = cx.now();
-        self.renewal.fired();
         let mut by_host: BTreeMap<PeerId, Vec<Claim>> = BTreeMap::new();
-        for attempt in self.attempts.values_mut() {
-            let Some(guard) = attempt.guard().filter(|guard| !guard.lost) else { continue };
-            let slack = guard.deadline.since(now) / 6;
-            if guard.renew_at() <= now + slack {
+        for (_, attempt) in self.attempts.iter_mut() {
+            let Some(guard) = attempt.guard() else { continue };
+            let slack = guard.deadline().since(now) / 6;
+            if !guard.is_lost() && guard.renew_at() <= now + slack {
                 for (host, claim) in attempt.claims(now) {
                     by_host.entry(host).or_default().push(claim);
                 }
@@ -289,27 +228,12 @@ impl<R: Rules> Client<R> {
                 cx.send(host, Message::Renew { sent: now, claims: claims.to_vec() });
             }
         }
-        self.watch_all(cx);
+        self.attempts.watch_all(cx, &Timer::Renewal);
     }
 
     /// Makes sure that this peer wakes for the next renewal and the next deadline.
-    fn watch_all(&mut self, cx: Cx<'_, '_, R>) {
-        self.look_from = LocalTime::NEVER;
-        let guards: Vec<CallId> =
-            self.attempts.iter().filter(|(_, a)| a.guard().is_some()).map(|(c, _)| *c).collect();
-        for call in guards {
-            self.watch(cx, call);
-        }
-    }
-
     fn watch(&mut self, cx: Cx<'_, '_, R>, call: CallId) {
-        let Some(guard) = self.attempts.get(&call).and_then(Attempt::guard) else { return };
-        self.look_from = self.look_from.min(guard.ends_at());
-        let blind = self.config.breaks(Mutant::IgnoresDeadline);
-        let wake_at = if blind { guard.renew_at() } else { guard.renew_at().min(guard.ends_at()) };
-        if self.renewal.must_set(wake_at) {
-            cx.set_timer(Timer::Renewal, wake_at);
-        }
+        self.attempts.watch(cx, call, Timer::Renewal);
     }
 
     fn after(&mut self, cx: Cx<'_, '_, R>, call: CallId, step: Step) {
@@ -323,7 +247,9 @@ impl<R: Rules> Client<R> {
     }
 
     fn finish(&mut self, cx: Cx<'_, '_, R>, call: CallId, reply: Option<LockReply>) {
-        let Some(attempt) = self.attempts.remove(&call) else { return };
+        let Some(attempt) = self.attempts.remove(call) else {
+            return debug_assert!(false, "{call:?} ends once");
+        };
         attempt.release(cx);
         self.forget_arrived(cx.now());
         if self.finished.len() == FINISHED_MAX {
@@ -332,7 +258,7 @@ impl<R: Rules> Client<R> {
         }
         self.finished.push_back(Finished {
             request: attempt.ticket.request,
-            token: attempt.guard().map(|guard| guard.token),
+            token: attempt.token(),
             moves: 0,
             release_arrives_by: cx.now() + self.config.round_trip_worst,
             told: attempt.hosts().filter(|host| !self.down.contains(host)).collect(),

@@ -202,8 +202,6 @@ impl<R: Rules> Host<R> {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             replica.on_release(&mut self.desk, cx, ticket, spent);
-            // A no-op, but for one mutant.
-            replica.save_now(&self.desk, cx);
             self.sends_on(cx, id, ticket);
         } else {
             self.with_replica(cx, id, ticket, |replica, desk, cx| {
@@ -345,8 +343,6 @@ impl<R: Rules> Host<R> {
         if let Some(replica) = self.replicas.get_mut(id) {
             replica.touch(&self.desk, cx);
             then(replica, &mut self.desk, cx);
-            // A no-op, but for one mutant.
-            replica.save_now(&self.desk, cx);
         }
     }
 
@@ -365,7 +361,7 @@ impl<R: Rules> Host<R> {
     /// agree on who is in, it will find out.
     fn sends_on(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
-        let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
+        let mine = here.is_some_and(|replica| replica.is_mine(&self.desk, cx));
         if !self.desk.moves || mine {
             return false;
         }

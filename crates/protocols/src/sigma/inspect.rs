@@ -13,7 +13,7 @@ use super::Sigma;
 use super::attempt::Attempt;
 use super::client::Client;
 use super::seat::News;
-use crate::parts::Rules;
+use crate::parts::{Rules, User};
 
 impl<R: Rules> Inspect for Sigma<R> {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
@@ -56,9 +56,9 @@ impl<R: Rules> Client<R> {
                         call: attempt.call(),
                         mode: attempt.ticket.mode,
                         request: Some(attempt.ticket.request),
-                        token: Some(self.config().block_start(guard.token)),
-                        held_for: now.since(guard.since),
-                        ends_in: guard.deadline.since(now),
+                        token: attempt.token().map(|token| self.config().block_start(token)),
+                        held_for: now.since(guard.since()),
+                        ends_in: guard.deadline().since(now),
                     });
                 }
                 Some(_) => {}

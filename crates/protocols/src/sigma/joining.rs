@@ -195,7 +195,9 @@ impl<R: Rules> Host<R> {
         let Some(unseen) = joining.unseen().or(blindly.then_some(0)) else { return };
         let unseen = if self.desk.breaks(Mutant::IgnoresTheUnseen) { 0 } else { unseen };
         let wins = Quorum::of_view(joining.members.len()).m();
-        let Some(joining) = self.joining.take() else { return };
+        let Some(joining) = self.joining.take() else {
+            return debug_assert!(false, "it was there a moment ago");
+        };
         cx.cancel_timer(Timer::Join);
         let mine = |name: &Name| {
             let seats = cx.hosting.seats(name).into_iter();

@@ -26,14 +26,14 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use sigmalock_core::{
-    Acquire, CallId, Context, Input, LocalTime, LockReply, LockRequest, Mode, Name, Patience,
-    PeerId, Protocol, Refusal, ReplicaId, Span, Token,
+    Acquire, CallId, Context, Input, LocalTime, LockReply, LockRequest, Name, Patience, PeerId,
+    Protocol, Refusal, ReplicaId, Span, Token,
 };
 
 pub use self::message::{LiteralBody, LiteralMessage};
 use self::replica::Replica;
 use crate::catalogue::{Listed, Plan};
-use crate::parts::{Driven, GoesBy, Hosting, Quorum};
+use crate::parts::{Door, Driven, GoesBy, Guard, Hosting, Quorum, Todo, User, Users};
 
 /// How much of the paper, and what it does not say.
 #[derive(Debug, Clone)]
@@ -61,6 +61,10 @@ impl LiteralConfig {
     }
 }
 
+/// Of ttls and bounds the paper says nothing.
+const DOOR: Door =
+    Door { ttl_min: Span::ZERO, ttl_max: Span::MAX, users_max: usize::MAX, modes: false };
+
 /// One peer's share of the literal Sigma.
 #[derive(Debug, Clone)]
 pub struct Literal {
@@ -69,18 +73,19 @@ pub struct Literal {
     hosting: Box<dyn Hosting>,
     /// As client: Lamport's clock, and what is wanted.
     clock: u64,
-    wishes: BTreeMap<Name, Wish>,
+    wishes: Users<Wish>,
     /// As host.
     replicas: BTreeMap<ReplicaId, Replica>,
 }
 
 #[derive(Debug, Clone)]
 struct Wish {
-    call: CallId,
+    name: Name,
     tries_once: bool,
+    gives_up_at: LocalTime,
     timestamp: u64,
     resp: Vec<Option<Resp>>,
-    deadline: Option<LocalTime>,
+    guard: Option<Guard>,
 }
 
 /// `resp[i]`: the owner of replica i as last heard.
@@ -95,12 +100,8 @@ struct Resp {
 /// What the timers of the literal Sigma are for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LiteralTimer {
-    /// A waiter's patience ends.
-    Patience(Name),
-    /// A holder renews its votes.
-    Renew(Name),
-    /// A holder's lease ends.
-    Lapse(Name),
+    /// A waiter's patience ends, or a holder renews its votes, or its lease ends.
+    Users,
     /// The time Tw is over: ask this replica again.
     Retry(ReplicaId),
     /// The lease of a hosted replica's owner ends.
@@ -156,11 +157,7 @@ impl Protocol for Literal {
         match input {
             Input::Request { id, request } => self.on_call(cx, id, request),
             Input::Receive { from, message } => self.on_message(cx, from, message),
-            Input::Fire(LiteralTimer::Patience(name)) => {
-                self.give_up(cx, &name, LockReply::TimedOut);
-            }
-            Input::Fire(LiteralTimer::Renew(name)) => self.on_renew_due(cx, &name),
-            Input::Fire(LiteralTimer::Lapse(name)) => self.on_lapse(cx, &name),
+            Input::Fire(LiteralTimer::Users) => self.on_users(cx),
             Input::Fire(LiteralTimer::Retry(replica)) => self.on_retry(cx, replica),
             Input::Fire(LiteralTimer::Expire(replica)) => self.on_expire(cx, &replica),
             // A replica that lost its memory is as good as new to the paper.
@@ -174,27 +171,44 @@ impl Literal {
     /// A peer about to start.
     #[must_use]
     pub fn new(me: PeerId, config: LiteralConfig, hosting: Box<dyn Hosting>) -> Self {
-        let (wishes, replicas) = (BTreeMap::new(), BTreeMap::new());
+        let (wishes, replicas) = (Users::default(), BTreeMap::new());
         Self { me, config, hosting, clock: 0, wishes, replicas }
     }
 
     fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
-        let (call, inside, answered, reply) = match request {
-            LockRequest::Acquire(wish) => return self.request(cx, id, wish),
-            LockRequest::Release { held } => (held, true, id, LockReply::Released),
-            LockRequest::Cancel { call } => (call, false, call, LockReply::Cancelled),
-            LockRequest::Renew { .. } | LockRequest::Evict { .. } => {
-                return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-            }
-        };
-        let mine = |(_, w): &(&Name, &Wish)| w.call == call && w.deadline.is_some() == inside;
-        match self.wishes.iter().find(mine).map(|(name, _)| name.clone()) {
-            Some(name) => {
-                self.leave(cx, &name);
-                cx.reply(answered, reply);
-            }
-            None => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
+        if matches!(request, LockRequest::Renew { .. } | LockRequest::Evict { .. }) {
+            return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
         }
+        match self.wishes.hear(cx, DOOR, id, request) {
+            Todo::Ask(wish) => self.request(cx, id, wish),
+            Todo::End { call, to, reply } => {
+                self.leave(cx, call);
+                cx.reply(to, reply);
+            }
+            Todo::Watch(_) | Todo::Nothing => {}
+        }
+    }
+
+    fn watch(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        self.wishes.watch(cx, call, LiteralTimer::Users);
+    }
+
+    fn on_users(&mut self, cx: &mut Cx<'_>) {
+        for call in self.wishes.lapse(cx) {
+            self.wishes.remove(call);
+        }
+        for call in self.wishes.impatient(cx.now()) {
+            self.give_up(cx, call, LockReply::TimedOut);
+        }
+        for call in self.wishes.due(cx.now()) {
+            self.on_renew_due(cx, call);
+        }
+        self.wishes.watch_all(cx, &LiteralTimer::Users);
+    }
+
+    /// Who wants that lock, or has it.
+    fn whose(&self, name: &Name) -> Option<CallId> {
+        self.wishes.iter().find(|(_, wish)| wish.name == *name).map(|(call, _)| call)
     }
 
     fn on_message(&mut self, cx: &mut Cx<'_>, from: PeerId, message: LiteralMessage) {
@@ -219,23 +233,20 @@ impl Literal {
 /// Figure 5, the client.
 impl Literal {
     fn request(&mut self, cx: &mut Cx<'_>, call: CallId, wish: Acquire) {
-        if wish.mode != Mode::Exclusive {
-            let refusal = Refusal::NoSuchMode { mode: wish.mode };
-            return cx.reply(call, LockReply::Refused(refusal));
-        }
-        if self.wishes.contains_key(&wish.name) {
+        if self.whose(&wish.name).is_some() {
             let refusal = Refusal::TooManyRequests { limit: 1 };
             return cx.reply(call, LockReply::Refused(refusal));
         }
         self.clock = self.clock.saturating_add(1);
         let timestamp = self.clock;
         self.send_all(cx, &wish.name, LiteralBody::Request { timestamp });
-        if let Patience::For(span) = wish.patience {
-            cx.set_timer(LiteralTimer::Patience(wish.name.clone()), cx.now() + span);
-        }
-        let tries_once = wish.patience == Patience::Try;
         let resp = alloc::vec![None; self.config.quorum.n()];
-        self.wishes.insert(wish.name, Wish { call, tries_once, timestamp, resp, deadline: None });
+        let (name, guard) = (wish.name, None);
+        let tries_once = wish.patience == Patience::Try;
+        let gives_up_at = wish.patience.ends_at(cx.now());
+        let wish = Wish { name, tries_once, gives_up_at, timestamp, resp, guard };
+        self.wishes.insert(call, wish);
+        self.watch(cx, call);
     }
 
     fn on_response(
@@ -244,22 +255,23 @@ impl Literal {
     ) {
         let (me, quorum) = (self.me, self.config.quorum);
         // A client that is done has no use for it, and nobody tells the replica.
-        let Some(wish) = self.wishes.get_mut(&replica.name) else { return };
+        let Some(call) = self.whose(&replica.name) else { return };
+        let Some(wish) = self.wishes.get_mut(call) else { return };
         if let Some(wait) = wait.filter(|_| owner != me) {
             cx.set_timer(LiteralTimer::Retry(replica.clone()), cx.now() + wait);
         }
         let until = self.config.lease.map_or(LocalTime::NEVER, |lease| cx.now() + lease);
         wish.resp[usize::from(replica.index)] = Some(Resp { owner, grant, until });
-        if wish.deadline.is_some() {
+        if wish.guard.is_some() {
             return;
         }
         let (leader, votes) = wish.most_popular();
         let somebody_wins = votes >= quorum.m();
         let nobody_wins = quorum.nobody_can_win(wish.resp.iter().flatten().count(), votes);
         if somebody_wins && leader == Some(me) {
-            self.enter(cx, &replica.name);
+            self.enter(cx, call);
         } else if wish.tries_once && (somebody_wins || nobody_wins) {
-            self.give_up(cx, &replica.name, LockReply::Busy);
+            self.give_up(cx, call, LockReply::Busy);
         } else if nobody_wins {
             for (index, resp) in (0..).zip(&mut wish.resp) {
                 if resp.is_some_and(|resp| resp.owner == me) {
@@ -277,86 +289,67 @@ impl Literal {
     }
 
     /// Case 1: success.
-    fn enter(&mut self, cx: &mut Cx<'_>, name: &Name) {
+    fn enter(&mut self, cx: &mut Cx<'_>, call: CallId) {
         let (me, m) = (self.me, self.config.quorum.m());
-        let Some(wish) = self.wishes.get_mut(name) else { return };
+        let Some(wish) = self.wishes.get_mut(call) else {
+            return debug_assert!(false, "who enters has asked");
+        };
         let Some(deadline) = wish.lease_end(me, m).filter(|end| *end > cx.now()) else { return };
-        wish.deadline = Some(deadline);
+        let renew_at = self.config.lease.map_or(LocalTime::NEVER, |lease| cx.now() + lease / 3);
+        wish.guard = Some(Guard::new(call, cx.now(), deadline, Span::ZERO, renew_at));
         let grants = wish.resp.iter().flatten().filter(|r| r.owner == me).map(|r| r.grant);
         let token = grants.max().filter(|_| self.config.obvious_token).map(Token);
-        cx.cancel_timer(LiteralTimer::Patience(name.clone()));
-        if let Some(lease) = self.config.lease {
-            cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
-            cx.set_timer(LiteralTimer::Lapse(name.clone()), deadline);
-        }
-        cx.reply(wish.call, LockReply::Granted { token, deadline, slot: None });
+        self.watch(cx, call);
+        cx.reply(call, LockReply::Granted { token, deadline, slot: None });
     }
 
     /// Release.
-    fn leave(&mut self, cx: &mut Cx<'_>, name: &Name) -> Option<CallId> {
-        self.send_all(cx, name, LiteralBody::Release);
-        self.end(cx, name)
-    }
-
-    /// Whoever wanted the lock no longer does, and is told why.
-    fn give_up(&mut self, cx: &mut Cx<'_>, name: &Name, reply: LockReply) {
-        if let Some(call) = self.leave(cx, name) {
-            cx.reply(call, reply);
+    fn leave(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        if let Some(wish) = self.wishes.remove(call) {
+            self.send_all(cx, &wish.name, LiteralBody::Release);
         }
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, name: &Name) -> Option<CallId> {
-        let wish = self.wishes.remove(name)?;
-        cx.cancel_timer(LiteralTimer::Patience(name.clone()));
-        cx.cancel_timer(LiteralTimer::Renew(name.clone()));
-        cx.cancel_timer(LiteralTimer::Lapse(name.clone()));
-        Some(wish.call)
+    /// Whoever wanted the lock no longer does, and is told why.
+    fn give_up(&mut self, cx: &mut Cx<'_>, call: CallId, reply: LockReply) {
+        self.leave(cx, call);
+        cx.reply(call, reply);
     }
 
     fn on_retry(&mut self, cx: &mut Cx<'_>, replica: ReplicaId) {
-        let Some(wish) = self.wishes.get(&replica.name) else { return };
+        let call = self.whose(&replica.name);
+        let Some(wish) = call.and_then(|call| self.wishes.get(call)) else { return };
         let known = wish.resp[usize::from(replica.index)];
-        if wish.deadline.is_none() && known.is_none_or(|resp| resp.owner != self.me) {
+        if wish.guard.is_none() && known.is_none_or(|resp| resp.owner != self.me) {
             send(&*self.hosting, cx, replica, LiteralBody::Request { timestamp: wish.timestamp });
         }
     }
 
-    fn on_renew_due(&mut self, cx: &mut Cx<'_>, name: &Name) {
-        let (Some(wish), Some(lease)) = (self.wishes.get(name), self.config.lease) else { return };
+    fn on_renew_due(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        let (Some(wish), Some(lease)) = (self.wishes.get_mut(call), self.config.lease) else {
+            return;
+        };
         for (index, resp) in (0..).zip(&wish.resp) {
             if resp.is_some_and(|resp| resp.owner == self.me) {
-                send(
-                    &*self.hosting,
-                    cx,
-                    ReplicaId { name: name.clone(), index },
-                    LiteralBody::Renew,
-                );
+                let replica = ReplicaId { name: wish.name.clone(), index };
+                send(&*self.hosting, cx, replica, LiteralBody::Renew);
             }
         }
-        cx.set_timer(LiteralTimer::Renew(name.clone()), cx.now() + lease / 3);
+        if let Some(guard) = &mut wish.guard {
+            guard.renew_next(cx.now() + lease / 3);
+        }
     }
 
     fn on_renewed(&mut self, cx: &mut Cx<'_>, replica: &ReplicaId) {
-        let (Some(wish), Some(lease)) = (self.wishes.get_mut(&replica.name), self.config.lease)
-        else {
-            return;
-        };
+        let call = self.whose(&replica.name);
+        let Some(wish) = call.and_then(|call| self.wishes.get_mut(call)) else { return };
+        let Some(lease) = self.config.lease else { return };
         if let Some(resp) = &mut wish.resp[usize::from(replica.index)] {
             resp.until = cx.now() + lease;
         }
         let end = wish.lease_end(self.me, self.config.quorum.m());
-        if let (Some(deadline), Some(end)) = (wish.deadline, end)
-            && end > deadline
-        {
-            wish.deadline = Some(end);
-            cx.set_timer(LiteralTimer::Lapse(replica.name.clone()), end);
-            cx.reply(wish.call, LockReply::Extended { deadline: end });
-        }
-    }
-
-    fn on_lapse(&mut self, cx: &mut Cx<'_>, name: &Name) {
-        if let Some(call) = self.end(cx, name) {
-            cx.reply(call, LockReply::Lost);
+        if let (Some(guard), Some(end)) = (&mut wish.guard, end) {
+            guard.extend(cx, end);
         }
     }
 
@@ -364,6 +357,21 @@ impl Literal {
         for index in (0..).take(self.config.quorum.n()) {
             send(&*self.hosting, cx, ReplicaId { name: name.clone(), index }, body);
         }
+    }
+}
+
+impl User for Wish {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+    fn guard(&self) -> Option<&Guard> {
+        self.guard.as_ref()
+    }
+    fn guard_mut(&mut self) -> Option<&mut Guard> {
+        self.guard.as_mut()
+    }
+    fn gives_up_at(&self) -> LocalTime {
+        self.gives_up_at
     }
 }
 

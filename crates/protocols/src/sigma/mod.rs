@@ -69,9 +69,9 @@
 //! does in experiments where some lie.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
-//! three outcomes in `decide`; `yielding` is the third of them, `aside` what it does while it cannot win,
+//! three outcomes in `decide`; `winning` is the first of them, `yielding` the third, `aside` what it does while it cannot win,
 //! `sealing` what it does about tokens, `speech` what it says and when; `ballot` is what it knows of all
-//! replicas, `seat` of one; `guard` is the right to be inside.
+//! replicas, `seat` of one. What is the same with every lock is in [`crate::parts::users`].
 
 mod answering;
 mod aside;
@@ -79,7 +79,6 @@ mod attempt;
 mod ballot;
 mod client;
 mod config;
-mod guard;
 mod handing;
 mod host;
 mod inspect;
@@ -99,6 +98,7 @@ mod sealing;
 mod seat;
 mod speech;
 mod tokens;
+mod winning;
 mod yielding;
 
 use alloc::boxed::Box;
@@ -318,6 +318,16 @@ impl<R: Rules> Protocol for Sigma<R> {
     type Note = Note;
 
     fn handle(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
+        if self.config.breaks(Mutant::PersistsLast) {
+            mutant::persist_last(cx, |cx| self.take_in(cx, input));
+        } else {
+            self.take_in(cx, input);
+        }
+    }
+}
+
+impl<R: Rules> Sigma<R> {
+    fn take_in(&mut self, cx: &mut Context<'_, Self>, input: Input<Self>) {
         let follows = match &input {
             Input::ViewChanged(view) => self.hosting.follow(view),
             _ => true,

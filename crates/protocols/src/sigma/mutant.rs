@@ -1,5 +1,9 @@
 //! Rules to break on purpose. An oracle that does not notice is no oracle.
 
+use alloc::vec::Vec;
+
+use sigmalock_core::{Context, Effect, Protocol};
+
 use crate::parts::mutants::mutants;
 
 mutants! {
@@ -125,4 +129,14 @@ mutants! {
     HandsOffOneReader = "hands-off-one-reader": "exclusion" open modes,
     /// A client that is told that a lock is given back is told so under the call that got it.
     AnswersTheHolder = "answers-the-holder": "answered",
+}
+
+/// Does something of which all that is to be kept is kept last.
+pub(super) fn persist_last<P: Protocol>(
+    cx: &mut Context<'_, P>, act: impl FnOnce(&mut Context<'_, P>),
+) {
+    let mut effects = Vec::new();
+    act(&mut cx.inner(&mut effects));
+    effects.sort_by_key(|effect| matches!(effect, Effect::Persist { .. }));
+    effects.into_iter().for_each(|effect| cx.emit(effect));
 }

@@ -74,12 +74,6 @@ impl Replica {
 
     /// Persists what a later life must know, before anything is sent that rests on it.
     pub(super) fn save(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
-        if !desk.breaks(Mutant::PersistsLast) {
-            self.save_now(desk, cx);
-        }
-    }
-
-    pub(super) fn save_now(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();

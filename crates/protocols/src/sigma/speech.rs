@@ -6,7 +6,7 @@ use super::attempt::{Attempt, Phase};
 use super::message::{Ask, Claim, Message, Spent, Used};
 use super::seat::News;
 use super::{Config, Cx, Note, Timer};
-use crate::parts::Rules;
+use crate::parts::{Rules, User};
 
 impl Attempt {
     /// Sends the message that moves this seat forward: a YIELD for a vote that the host has yet to take
@@ -139,9 +139,11 @@ impl Attempt {
     pub(super) fn claims(&mut self, now: LocalTime) -> impl Iterator<Item = (PeerId, Claim)> {
         let (ticket, name) = (self.ticket, self.name.clone());
         let mut token = Token::default();
-        if let Phase::Inside(guard) = &mut self.phase {
-            guard.renewing(now, self.round_trip);
-            token = guard.token;
+        if let Phase::Inside(guard, shown) = &mut self.phase {
+            // The next is tried sooner, should this one not get through.
+            let pause = (guard.deadline().since(now) / 3).max(self.round_trip / 2);
+            guard.renew_next(now + pause.max(Span::from_millis(1)));
+            token = *shown;
         }
         self.ballot.seats().filter_map(move |seat| {
             let used = Used { token, knew: seat.knew() };
@@ -161,9 +163,8 @@ impl Attempt {
         for seat in self.ballot.seats() {
             let Some(host) = seat.host else { continue };
             let knew = seat.knew();
-            let spent = self
-                .guard()
-                .map_or(Spent::Nothing, |guard| Spent::Token(Used { token: guard.token, knew }));
+            let shown = |token| Spent::Token(Used { token, knew });
+            let spent = self.token().map_or(Spent::Nothing, shown);
             let replica = ReplicaId { name: self.name.clone(), index: seat.index };
             cx.send(host, Message::Release { replica, ticket: self.ticket, spent });
         }

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use sigmalock_core::{
-    Acquire, CallId, Echo, Lease, LocalTime, LockReply, Mode, Name, Patience, PeerId, Refusal,
-    ReplicaId, RequestId, Span,
+    CallId, Echo, Lease, LocalTime, LockReply, LockRequest, Name, Patience, PeerId, ReplicaId,
+    RequestId, Span,
 };
 
 use super::{
@@ -12,49 +12,75 @@ use super::{
     Timer, Verdict,
 };
 use crate::catalogue::Variant;
-use crate::parts::Hosting;
+use crate::parts::{Door, Guard, Hosting, Todo, User};
 
 impl Strawman {
-    pub(super) fn on_acquire(&mut self, cx: &mut Cx<'_>, id: CallId, wish: Acquire) {
-        if let Err(refusal) = self.check(id, &wish) {
-            return cx.reply(id, LockReply::Refused(refusal));
-        }
-        if let Patience::For(span) = wish.patience {
-            cx.set_timer(Timer::Patience(id), cx.now() + span);
-        }
-        let claim = Claim {
-            name: wish.name,
-            ttl: wish.ttl,
-            tries_once: wish.patience == Patience::Try,
-            attempt: 0,
-            renewed: true,
-            phase: Phase::BackingOff,
-            ballots: Vec::new(),
-            since: LocalTime::MIN,
+    pub(super) fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
+        let door = Door {
+            ttl_min: self.config.ttl_min(),
+            ttl_max: self.config.lease_max,
+            users_max: CLAIMS_MAX,
+            modes: false,
         };
-        self.claims.insert(id, claim);
-        self.bid(cx, id);
+        match self.claims.hear(cx, door, id, request) {
+            Todo::Ask(wish) => {
+                let claim = Claim {
+                    name: wish.name,
+                    ttl: wish.ttl,
+                    tries_once: wish.patience == Patience::Try,
+                    gives_up_at: wish.patience.ends_at(cx.now()),
+                    attempt: 0,
+                    phase: Phase::BackingOff,
+                    ballots: Vec::new(),
+                };
+                self.claims.insert(id, claim);
+                self.watch(cx, id);
+                self.bid(cx, id);
+            }
+            Todo::End { call, to, reply } => {
+                self.give_back(cx, call);
+                self.forget(cx, call);
+                cx.reply(to, reply);
+            }
+            Todo::Watch(call) => self.watch(cx, call),
+            Todo::Nothing => {}
+        }
     }
 
-    fn check(&self, id: CallId, wish: &Acquire) -> Result<(), Refusal> {
-        if wish.mode != Mode::Exclusive {
-            Err(Refusal::NoSuchMode { mode: wish.mode })
-        } else if wish.ttl < self.config.ttl_min() {
-            Err(Refusal::TtlTooShort { at_least: self.config.ttl_min() })
-        } else if wish.ttl > self.config.lease_max {
-            Err(Refusal::TtlTooLong { at_most: self.config.lease_max })
-        } else if self.claims.contains_key(&id) {
-            Err(Refusal::DuplicateCall)
-        } else if self.claims.len() >= CLAIMS_MAX {
-            Err(Refusal::TooManyRequests { limit: CLAIMS_MAX })
-        } else {
-            Ok(())
+    fn watch(&mut self, cx: &mut Cx<'_>, call: CallId) {
+        self.claims.watch(cx, call, Timer::Users);
+    }
+
+    /// Whoever is at its deadline is forgotten. Its votes are left to expire, also those that come in late: it had the
+    /// time up to its deadline to stop, and a RELEASE that overtakes others would let the next one in before.
+    pub(super) fn check_guards(&mut self, cx: &mut Cx<'_>) {
+        for call in self.claims.lapse(cx) {
+            self.forget(cx, call);
         }
+    }
+
+    /// Patience ends, and rights are renewed.
+    pub(super) fn on_users(&mut self, cx: &mut Cx<'_>) {
+        for call in self.claims.impatient(cx.now()) {
+            self.give_back(cx, call);
+            self.end(cx, call, LockReply::TimedOut);
+        }
+        for call in self.claims.due(cx.now()) {
+            self.ask_all(cx, call);
+            if let Some(claim) = self.claims.get_mut(call)
+                && let Phase::Inside(guard) = &mut claim.phase
+            {
+                guard.renew_next(cx.now() + claim.ttl / 3);
+            }
+        }
+        self.claims.watch_all(cx, &Timer::Users);
     }
 
     /// Starts an attempt under a number of its own.
     fn bid(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let Some(claim) = self.claims.get_mut(call) else {
+            return debug_assert!(false, "{call:?} is known");
+        };
         claim.attempt = claim.attempt.saturating_add(1);
         claim.phase = Phase::Asking;
         claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
@@ -64,7 +90,9 @@ impl Strawman {
 
     /// Sends REQUESTs to all replicas: the first time they are bids, later they renew.
     fn ask_all(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let Some(claim) = self.claims.get_mut(call) else {
+            return debug_assert!(false, "{call:?} is known");
+        };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
         let bid = Bid { request, attempt: claim.attempt };
         for ballot in &mut claim.ballots {
@@ -78,21 +106,10 @@ impl Strawman {
     }
 
     pub(super) fn on_step(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        let Some(claim) = self.claims.get(&call) else { return };
-        match claim.phase {
-            Phase::Asking => self.lose_round(cx, call),
-            Phase::BackingOff => self.bid(cx, call),
-            Phase::Inside { deadline } if cx.now() >= deadline => self.lose_lock(cx, call),
-            Phase::Leaving { .. } => {
-                self.forget(cx, call);
-            }
-            Phase::Inside { .. } => {
-                let next = cx.now() + claim.ttl / 3;
-                if claim.renewed {
-                    self.ask_all(cx, call);
-                }
-                cx.set_timer(Timer::Step(call), next);
-            }
+        match self.claims.get(call).map(|claim| claim.phase) {
+            Some(Phase::Asking) => self.lose_round(cx, call),
+            Some(Phase::BackingOff) => self.bid(cx, call),
+            Some(Phase::Inside(_)) | None => {}
         }
     }
 
@@ -104,10 +121,9 @@ impl Strawman {
             // What a former life had is left to expire: its user may be inside until its deadline.
             return;
         }
-        let current = self
-            .claims
-            .get_mut(&call)
-            .filter(|claim| bid.attempt == claim.attempt && claim.phase != Phase::BackingOff);
+        let current = self.claims.get_mut(call).filter(|claim| {
+            bid.attempt == claim.attempt && !matches!(claim.phase, Phase::BackingOff)
+        });
         let Some(claim) = current else {
             // The round is over. Its RELEASE may be lost, so a vote is given back once more.
             if matches!(answer.verdict, Verdict::Vote(_)) {
@@ -136,16 +152,18 @@ impl Strawman {
     /// Looks at the votes: in, still in, or no longer able to win.
     fn count(&mut self, cx: &mut Cx<'_>, call: CallId) {
         let (n, m) = (self.config.quorum.n(), self.config.quorum.m());
-        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let Some(claim) = self.claims.get_mut(call) else {
+            return debug_assert!(false, "{call:?} is known");
+        };
         let deadline = claim.deadline(m).min(self.hosting.counts_until());
         let warning = self.config.warning_max.min(claim.ttl / 10);
-        match claim.phase {
+        match &mut claim.phase {
             Phase::Asking if deadline > cx.now() + warning => {
-                claim.phase = Phase::Inside { deadline };
-                claim.since = cx.now();
-                cx.cancel_timer(Timer::Patience(call));
-                cx.set_timer(Timer::Step(call), cx.now() + claim.ttl / 3);
-                cx.set_timer(Timer::Lapse(call), deadline - warning);
+                let renew_at = cx.now() + claim.ttl / 3;
+                let guard = Guard::new(call, cx.now(), deadline, warning, renew_at);
+                claim.phase = Phase::Inside(guard);
+                cx.cancel_timer(Timer::Step(call));
+                self.watch(cx, call);
                 cx.reply(call, LockReply::Granted { token: None, deadline, slot: None });
             }
             Phase::Asking => {
@@ -154,22 +172,20 @@ impl Strawman {
                     self.lose_round(cx, call);
                 }
             }
-            // A peer that slept may find the answers to its renewals before its timers.
-            Phase::Inside { deadline: before } if cx.now() >= before => self.lose_lock(cx, call),
             // Each of the last votes to come in moves the deadline a little: not worth telling.
-            Phase::Inside { deadline: before } if deadline >= before + claim.ttl / 8 => {
-                claim.phase = Phase::Inside { deadline };
-                cx.set_timer(Timer::Lapse(call), deadline - warning);
-                cx.reply(call, LockReply::Extended { deadline });
+            Phase::Inside(guard) if deadline >= guard.deadline() + claim.ttl / 8 => {
+                guard.extend(cx, deadline);
             }
-            Phase::Inside { .. } | Phase::Leaving { .. } | Phase::BackingOff => {}
+            Phase::Inside(_) | Phase::BackingOff => {}
         }
     }
 
     fn lose_round(&mut self, cx: &mut Cx<'_>, call: CallId) {
         cx.note(Note::RoundLost);
         self.give_back(cx, call);
-        let Some(claim) = self.claims.get_mut(&call) else { return };
+        let Some(claim) = self.claims.get_mut(call) else {
+            return debug_assert!(false, "{call:?} is known");
+        };
         if claim.tries_once {
             return self.end(cx, call, LockReply::Busy);
         }
@@ -182,7 +198,8 @@ impl Strawman {
 
     /// Tells every replica that may have lent its vote, or may be about to, that the bid is over.
     fn give_back(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        let Some(claim) = self.claims.get(&call).filter(|c| c.phase != Phase::BackingOff) else {
+        let Some(claim) = self.claims.get(call).filter(|c| !matches!(c.phase, Phase::BackingOff))
+        else {
             return;
         };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
@@ -199,96 +216,22 @@ impl Strawman {
     /// Others vote from now on: who asks does so once more, and who is inside has what time it has, unless they
     /// renew it.
     pub(super) fn count_anew(&mut self, cx: &mut Cx<'_>) {
-        for call in self.claims.keys().copied().collect::<Vec<_>>() {
-            let Some(claim) = self.claims.get_mut(&call) else { continue };
+        for call in self.claims.calls() {
+            let Some(claim) = self.claims.get_mut(call) else { continue };
             match claim.phase {
                 Phase::Asking => {
                     self.give_back(cx, call);
                     self.bid(cx, call);
                 }
-                Phase::Inside { .. } => {
+                Phase::Inside(guard) if !guard.is_lost() => {
                     claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
-                    if claim.renewed {
+                    if guard.renew_at() < LocalTime::NEVER {
                         self.ask_all(cx, call);
                     }
                 }
-                Phase::BackingOff | Phase::Leaving { .. } => {}
+                Phase::BackingOff | Phase::Inside(_) => {}
             }
         }
-    }
-
-    pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, id: CallId, held: CallId) {
-        match self.claims.get(&held).map(|claim| claim.phase) {
-            Some(Phase::Inside { deadline } | Phase::Leaving { deadline })
-                if cx.now() < deadline =>
-            {
-                self.give_back(cx, held);
-                self.forget(cx, held);
-                cx.reply(id, LockReply::Released);
-            }
-            Some(Phase::Inside { .. }) => {
-                self.lose_lock(cx, held);
-                cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-            }
-            _ => cx.reply(id, LockReply::Refused(Refusal::UnknownCall)),
-        }
-    }
-
-    pub(super) fn on_cancel(&mut self, cx: &mut Cx<'_>, id: CallId, call: CallId) {
-        if self.is_waiting(call) {
-            self.give_back(cx, call);
-            self.end(cx, call, LockReply::Cancelled);
-        } else {
-            cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-        }
-    }
-
-    /// The right of whoever is inside is not renewed any more, or is again.
-    pub(super) fn on_renew(&mut self, cx: &mut Cx<'_>, id: CallId, held: CallId, on: bool) {
-        let inside = |claim: &&mut Claim| matches!(claim.phase, Phase::Inside { .. });
-        let Some(claim) = self.claims.get_mut(&held).filter(inside) else {
-            return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-        };
-        claim.renewed = on;
-        cx.reply(id, LockReply::Released);
-    }
-
-    /// Whoever is inside must leave, and may need a moment for that.
-    pub(super) fn on_evict(&mut self, cx: &mut Cx<'_>, id: CallId, name: &Name) {
-        let inside = |claim: &Claim| matches!(claim.phase, Phase::Inside { .. });
-        let theirs = |(_, claim): &(&CallId, &Claim)| claim.name == *name && inside(claim);
-        let Some(call) = self.claims.iter().find(theirs).map(|(call, _)| *call) else {
-            return cx.reply(id, LockReply::Refused(Refusal::UnknownCall));
-        };
-        cx.reply(id, LockReply::Released);
-        self.lose_lock(cx, call);
-    }
-
-    pub(super) fn on_patience(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        if self.is_waiting(call) {
-            self.give_back(cx, call);
-            self.end(cx, call, LockReply::TimedOut);
-        }
-    }
-
-    pub(super) fn on_lapse(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        self.lose_lock(cx, call);
-    }
-
-    /// Tells the holder to stop. Its votes are left to expire, also those that come in late: it may need the
-    /// time up to its deadline to stop, and a RELEASE would let the next one in before.
-    fn lose_lock(&mut self, cx: &mut Cx<'_>, call: CallId) {
-        let Some(claim) = self.claims.get_mut(&call) else { return };
-        let Phase::Inside { deadline } = claim.phase else { return };
-        claim.phase = Phase::Leaving { deadline };
-        cx.cancel_timer(Timer::Lapse(call));
-        cx.set_timer(Timer::Step(call), deadline);
-        cx.reply(call, LockReply::Lost);
-    }
-
-    fn is_waiting(&self, call: CallId) -> bool {
-        let waits = |c: &Claim| matches!(c.phase, Phase::Asking | Phase::BackingOff);
-        self.claims.get(&call).is_some_and(waits)
     }
 
     fn end(&mut self, cx: &mut Cx<'_>, call: CallId, reply: LockReply) {
@@ -300,9 +243,7 @@ impl Strawman {
     /// There is nothing left to do for a claim. False if that is known.
     fn forget(&mut self, cx: &mut Cx<'_>, call: CallId) -> bool {
         cx.cancel_timer(Timer::Step(call));
-        cx.cancel_timer(Timer::Patience(call));
-        cx.cancel_timer(Timer::Lapse(call));
-        self.claims.remove(&call).is_some()
+        self.claims.remove(call).is_some()
     }
 }
 
@@ -311,6 +252,27 @@ impl Ballot {
     fn for_all(hosting: &dyn Hosting, name: &Name) -> Vec<Self> {
         let ballot = |index| Self { index, asked: None, rejected: false, expiry: LocalTime::MIN };
         hosting.seats(name).into_iter().map(ballot).collect()
+    }
+}
+
+impl User for Claim {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+    fn guard(&self) -> Option<&Guard> {
+        match &self.phase {
+            Phase::Inside(guard) => Some(guard),
+            Phase::Asking | Phase::BackingOff => None,
+        }
+    }
+    fn guard_mut(&mut self) -> Option<&mut Guard> {
+        match &mut self.phase {
+            Phase::Inside(guard) => Some(guard),
+            Phase::Asking | Phase::BackingOff => None,
+        }
+    }
+    fn gives_up_at(&self) -> LocalTime {
+        self.gives_up_at
     }
 }
 

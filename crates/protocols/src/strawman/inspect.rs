@@ -3,13 +3,13 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use sigmalock_core::report::WAITERS_SHOWN_MAX;
 use sigmalock_core::{
-    HolderReport, Inspect, LocalReport, LocalTime, Mode, Name, OwnerReport, ReplicaId,
-    ReplicaReport, RequestId, Token, VotesReport,
+    Inspect, LocalReport, LocalTime, Mode, Name, OwnerReport, ReplicaId, ReplicaReport, RequestId,
+    Token, VotesReport,
 };
 
-use super::{Claim, Phase, Strawman};
+use super::{Claim, Strawman};
+use crate::parts::User;
 
 impl Inspect for Strawman {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
@@ -35,36 +35,15 @@ impl Inspect for Strawman {
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
-        let mut report = LocalReport::default();
-        for (call, claim) in self.claims.iter().filter(|(_, claim)| claim.name == *name) {
-            match claim.phase {
-                Phase::Inside { deadline } => report.holders.push(HolderReport {
-                    call: *call,
-                    mode: Mode::Exclusive,
-                    request: Some(RequestId {
-                        client: self.me,
-                        incarnation: self.incarnation,
-                        call: *call,
-                    }),
-                    token: None,
-                    held_for: now.since(claim.since),
-                    ends_in: deadline.since(now),
-                }),
-                Phase::Asking | Phase::BackingOff => {
-                    report.votes.get_or_insert_with(|| claim.votes_report());
-                    report.waiting += 1;
-                    report.waiters.push(*call);
-                }
-                Phase::Leaving { .. } => {}
-            }
-        }
-        report.waiters.truncate(WAITERS_SHOWN_MAX);
-        report
+        let request = |call| RequestId { client: self.me, incarnation: self.incarnation, call };
+        let first = |(_, claim): &(_, &Claim)| claim.name == *name && claim.guard().is_none();
+        let votes = self.claims.iter().find(first).map(|(_, claim)| claim.votes_report());
+        LocalReport { votes, ..self.claims.report(now, name, request) }
     }
 
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
         let hosted = self.seats.keys().map(|replica| &replica.name);
-        let used = self.claims.values().map(|claim| &claim.name);
+        let used = self.claims.iter().map(|(_, claim)| &claim.name);
         let names: BTreeSet<&Name> =
             hosted.chain(used).filter(|name| after.is_none_or(|after| *name > after)).collect();
         names.into_iter().take(limit).cloned().collect()

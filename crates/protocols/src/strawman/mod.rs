@@ -50,7 +50,7 @@ pub use self::message::{Answer, Bid, Body, Message, Verdict};
 use crate::agreed::OverViews;
 use crate::catalogue::{Card, Family, Listed, Membership, Plan, Promises, Variant};
 use crate::parts::hosting::Terms;
-use crate::parts::{Driven, GoesBy, Hosting, Quorum};
+use crate::parts::{Driven, GoesBy, Guard, Hosting, Quorum, Users};
 
 /// The most requests a peer has under way at once.
 pub const CLAIMS_MAX: usize = 65_536;
@@ -134,7 +134,7 @@ pub struct Strawman {
     config: Config,
     hosting: Box<dyn Hosting>,
     /// As client: what this peer's users want or have.
-    claims: BTreeMap<CallId, Claim>,
+    claims: Users<Claim>,
     /// As host: replicas that are owned, or remember a bid that is over.
     seats: BTreeMap<ReplicaId, Seat>,
     /// As host: until then a forgotten vote of a former life may be counted by somebody.
@@ -148,27 +148,18 @@ struct Claim {
     name: Name,
     ttl: Span,
     tries_once: bool,
+    gives_up_at: LocalTime,
     attempt: u32,
-    /// Whether its user answers: if not, its right is not renewed.
-    renewed: bool,
     phase: Phase,
     /// One per replica, ascending.
     ballots: Vec<Ballot>,
-    /// Since when it is inside, if it is.
-    since: LocalTime,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Asking,
     BackingOff,
-    Inside {
-        deadline: LocalTime,
-    },
-    /// The user has been told to stop, and may be inside until then.
-    Leaving {
-        deadline: LocalTime,
-    },
+    Inside(Guard),
 }
 
 /// What a client knows of a replica in this attempt.
@@ -199,12 +190,10 @@ struct Owner {
 /// What the strawman's timers are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
-    /// What a claim does next: stop waiting for answers, bid again, renew, or be forgotten.
+    /// What a claim does next that waits: stop waiting for answers, or bid again.
     Step(CallId),
-    /// A waiting claim's patience is over.
-    Patience(CallId),
-    /// A holder is about to lose the lock.
-    Lapse(CallId),
+    /// A user's patience is over, or its right is to be renewed, or ends.
+    Users,
     /// Time to forget what hosted replicas need not remember.
     Sweep,
 }
@@ -303,12 +292,12 @@ impl Protocol for Strawman {
     type Note = Note;
 
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<Self>) {
+        self.check_guards(cx);
         match input {
             Input::Start { incarnation, birth } => self.on_start(cx, incarnation, birth),
             Input::Request { id, request } => self.on_call(cx, id, request),
             Input::Fire(Timer::Step(call)) => self.on_step(cx, call),
-            Input::Fire(Timer::Patience(call)) => self.on_patience(cx, call),
-            Input::Fire(Timer::Lapse(call)) => self.on_lapse(cx, call),
+            Input::Fire(Timer::Users) => self.on_users(cx),
             Input::Fire(Timer::Sweep) => self.on_sweep(cx),
             Input::Receive { from, message } => self.on_message(cx, from, message),
             Input::ViewChanged(view) => {
@@ -330,7 +319,7 @@ impl Strawman {
             incarnation: Incarnation(0),
             config,
             hosting,
-            claims: BTreeMap::new(),
+            claims: Users::default(),
             seats: BTreeMap::new(),
             abstains_until: LocalTime::MIN,
             sweeping: false,
@@ -383,16 +372,6 @@ impl Strawman {
             }
         }
         self.count_anew(cx);
-    }
-
-    fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, request: LockRequest) {
-        match request {
-            LockRequest::Acquire(wish) => self.on_acquire(cx, id, wish),
-            LockRequest::Release { held } => self.on_leave(cx, id, held),
-            LockRequest::Cancel { call } => self.on_cancel(cx, id, call),
-            LockRequest::Renew { held, on } => self.on_renew(cx, id, held, on),
-            LockRequest::Evict { name } => self.on_evict(cx, id, &name),
-        }
     }
 
     fn on_message(&mut self, cx: &mut Cx<'_>, from: PeerId, message: Message) {

@@ -152,7 +152,7 @@ fn m_votes_win_and_a_loser_gets_in_after_the_holder_left() {
     t.settle();
     t.pass(Span::from_secs(90));
     assert!(
-        t.peers.values().all(|p| p.claims.is_empty() && p.seats.is_empty()),
+        t.peers.values().all(|p| p.claims.calls().is_empty() && p.seats.is_empty()),
         "state is evicted"
     );
     assert!(t.timers.is_empty(), "{:?}", t.timers);
@@ -307,7 +307,7 @@ fn with_answers_under_way() -> (Table, Vec<(PeerId, PeerId, Message)>) {
     table.acquire(3, Patience::Forever);
     table.settle();
     table.now += TTL / 3;
-    table.feed(3, Input::Fire(Timer::Step(CALL)));
+    table.feed(3, Input::Fire(Timer::Users));
     for request in core::mem::take(&mut table.mail) {
         table.deliver(request);
     }
@@ -319,9 +319,9 @@ fn with_answers_under_way() -> (Table, Vec<(PeerId, PeerId, Message)>) {
 #[test]
 fn a_vote_that_comes_after_the_holder_was_told_to_stop_is_left_to_expire() {
     let (mut table, answers) = with_answers_under_way();
-    table.feed(3, Input::Fire(Timer::Lapse(CALL)));
+    table.ask(3, LockRequest::Evict { name: Name::new("/a").unwrap() });
     answers.into_iter().for_each(|answer| table.deliver(answer));
-    assert_eq!((table.mail.len(), table.told()), (0, alloc::vec![(3, "lost")]));
+    assert_eq!((table.mail.len(), table.told()), (0, alloc::vec![(3, "lost"), (3, "released")]));
     table.acquire(4, Patience::Try);
     table.settle();
     assert_eq!(table.told(), [(4, "busy")], "3 may be inside until its deadline");

@@ -21,14 +21,18 @@ const ONE_WAY: Span = Span::from_millis(10);
 pub(crate) const SOON: Span = Span::from_secs(8);
 
 /// A protocol that guards locks.
-pub(crate) trait Lock: Protocol<Request: TryFrom<Ask>, Reply: Into<parts::Told>> {
+pub(crate) trait Lock: Protocol<Request: TryFrom<Ask>, Reply: Into<parts::Told>> {}
+impl<P: Protocol<Request: TryFrom<Ask>, Reply: Into<parts::Told>>> Lock for P {}
+
+/// What such a protocol is, and how to get some.
+#[derive(Clone, Copy)]
+pub(crate) struct Kit<P> {
+    pub(crate) peer: fn(PeerId) -> P,
     /// Whether it is as published, and knows neither ttls, nor operators, nor lives of peers, and one request of a peer for
     /// a lock at a time. What it does not know it refuses.
-    const AS_PUBLISHED: bool = false;
+    pub(crate) as_published: bool,
     /// How long it takes until all is ready.
-    const READY: Span = Span::ZERO;
-
-    fn peer(me: PeerId) -> Self;
+    pub(crate) ready: Span,
 }
 
 struct Around {
@@ -57,6 +61,7 @@ struct Place<P: Protocol> {
 pub(crate) type Told = Vec<(LocalTime, LockReply)>;
 
 pub(crate) struct Bench<P: Lock> {
+    peer: fn(PeerId) -> P,
     pub(crate) now: LocalTime,
     places: BTreeMap<u64, Place<P>>,
     mail: BTreeMap<(LocalTime, u64), (u64, u64, P::Message)>,
@@ -72,8 +77,9 @@ pub(crate) fn name() -> Name {
 }
 
 impl<P: Lock> Bench<P> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(kit: &Kit<P>) -> Self {
         let mut bench = Self {
+            peer: kit.peer,
             now: LocalTime::from_micros(1_000_000),
             places: BTreeMap::new(),
             mail: BTreeMap::new(),
@@ -86,13 +92,14 @@ impl<P: Lock> Bench<P> {
         for peer in 0..=BERT {
             bench.start(peer, Birth::First);
         }
-        bench.pass(P::READY);
+        bench.pass(kit.ready);
         bench
     }
 
     fn start(&mut self, peer: u64, birth: Birth<P>) {
         self.lives += 1;
-        let place = Place { protocol: P::peer(PeerId(peer)), timers: Timers::new(), cut: false };
+        let place =
+            Place { protocol: (self.peer)(PeerId(peer)), timers: Timers::new(), cut: false };
         self.places.insert(peer, place);
         self.give(peer, Input::Start { incarnation: Incarnation(self.lives), birth });
         for other in self.places.keys().copied().filter(|other| *other != peer).collect::<Vec<_>>()

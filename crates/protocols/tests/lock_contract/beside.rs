@@ -7,10 +7,16 @@ use sigmalock_protocols::parts::beside::Either;
 use sigmalock_protocols::sigma::Sigma;
 use sigmalock_protocols::strawman::Strawman;
 
-use super::bench::{ANNA, BERT, Bench, HOSTS, SOON, TTL, wish};
+use super::bench::{ANNA, BERT, Bench, HOSTS, Kit, SOON, TTL, wish};
+use super::{VIEWS, agreed, inside};
 
 type Two = Agreed<Beside<Sigma, Strawman>>;
 type Asked = Either<LockRequest, LockRequest>;
+
+fn two() -> Bench<Two> {
+    let peer = |me| agreed(me, Beside::new(inside::<Sigma>(me), inside::<Strawman>(me)));
+    Bench::new(&Kit { peer, as_published: false, ready: VIEWS })
+}
 
 /// Asks one of the two for the one name there is.
 fn ask(bench: &mut Bench<Two>, peer: u64, call: u64, of: fn(LockRequest) -> Asked) -> u64 {
@@ -21,7 +27,7 @@ fn ask(bench: &mut Bench<Two>, peer: u64, call: u64, of: fn(LockRequest) -> Aske
 
 #[test]
 fn one_name_is_two_locks_and_each_service_excludes_in_its_own() {
-    let mut bench = Bench::<Two>::new();
+    let mut bench = two();
     let sigma = ask(&mut bench, ANNA, 1_001, Either::First);
     let strawman = ask(&mut bench, BERT, 1_002, Either::Second);
     assert!(bench.inside_until(ANNA, sigma).is_some());
@@ -49,7 +55,7 @@ fn one_name_is_two_locks_and_each_service_excludes_in_its_own() {
 
 #[test]
 fn both_of_them_are_in_one_view() {
-    let bench = Bench::<Two>::new();
+    let bench = two();
     for peer in 0..HOSTS {
         let roster = bench.protocol(peer).views().roster().expect("a view");
         assert_eq!(roster.members().len() as u64, HOSTS);

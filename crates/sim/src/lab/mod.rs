@@ -14,6 +14,7 @@ mod mishaps;
 pub mod mutants;
 mod odds;
 mod open;
+pub mod parallel;
 pub mod plan;
 pub mod sweep;
 pub mod torture;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sigmalock_core::Span;
 use sigmalock_protocols::catalogue::{Membership, ProtocolName, Variant};
 use sigmalock_protocols::parts::Quorum;
 
+use super::parallel::in_parallel;
 use super::{agreed, draw, members, open};
 use crate::history::TrueTime;
 use crate::mutant::{Mutant, TAKES_LOCKS_IN_ANY_ORDER};
@@ -174,8 +173,8 @@ pub struct Failure {
 
 /// More failures than this are counted but not kept.
 const FAILURES_MAX: usize = 100;
-/// Seeds are shared out in batches and added up in order, so that a report says the same whatever
-/// the number of threads, also when it ends early.
+/// Seeds are added up in order, so that a report says the same whatever the number of threads, also when it ends early;
+/// and shared out in batches, so that no more reports than these wait for one that takes long.
 const BATCH: u64 = 256;
 
 impl TortureReport {
@@ -213,54 +212,23 @@ pub fn torture(
     let mut from = seeds.start;
     while from < seeds.end {
         let to = from.saturating_add(BATCH).min(seeds.end);
-        for report in batch(victim, from..to, jobs, progress, stop_at_first) {
+        let batch: Vec<u64> = (from..to).collect();
+        let work = |seed: &u64| {
+            let report = torture_seed(victim, *seed);
+            progress(*seed);
+            report
+        };
+        let done = in_parallel(&batch, jobs, work, |report| {
             let failed = !report.violations.is_empty();
             total.add(victim, report);
-            if failed && stop_at_first {
-                return total;
-            }
+            if failed && stop_at_first { Err(()) } else { Ok(()) }
+        });
+        if done.is_err() {
+            break;
         }
         from = to;
     }
     total
-}
-
-/// Tortures with a few seeds, at least one.
-fn batch(
-    victim: &Victim, seeds: Range<u64>, jobs: usize, progress: &(dyn Fn(u64) + Sync),
-    stop_at_first: bool,
-) -> Vec<SeedReport> {
-    // Offsets, not seeds, are handed out: every thread takes one too many, and the last seeds there are
-    // would wrap around. They are taken in order, so all before the first that fails are done all the same.
-    let count = seeds.end - seeds.start;
-    let next = AtomicU64::new(0);
-    let end = AtomicU64::new(count);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..(jobs as u64).clamp(1, count) {
-            scope.spawn(|| {
-                loop {
-                    let offset = next.fetch_add(1, Ordering::Relaxed);
-                    if offset >= end.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let seed = seeds.start + offset;
-                    let report = torture_seed(victim, seed);
-                    if stop_at_first && !report.violations.is_empty() {
-                        end.fetch_min(offset, Ordering::Relaxed);
-                    }
-                    progress(seed);
-                    // A poisoned lock means another thread panicked, which the scope passes on.
-                    if let Ok(mut done) = done.lock() {
-                        done.push(report);
-                    }
-                }
-            });
-        }
-    });
-    let mut reports = done.into_inner().unwrap_or_default();
-    reports.sort_unstable_by_key(|report| report.seed);
-    reports
 }
 
 #[cfg(test)]

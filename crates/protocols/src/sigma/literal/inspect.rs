@@ -25,19 +25,20 @@ impl Inspect for Literal {
     }
 
     fn local(&self, now: LocalTime, name: &Name) -> LocalReport {
-        let Some(wish) = self.wishes.get(name) else { return LocalReport::default() };
+        let Some(call) = self.whose(name) else { return LocalReport::default() };
+        let Some(wish) = self.wishes.get(call) else { return LocalReport::default() };
         let votes = Some(wish.votes_report(self.me));
-        let Some(deadline) = wish.deadline else {
-            let waiters = alloc::vec![wish.call];
+        let Some(guard) = wish.guard else {
+            let waiters = alloc::vec![call];
             return LocalReport { waiters, waiting: 1, votes, ..LocalReport::default() };
         };
         let holder = HolderReport {
-            call: wish.call,
+            call,
             mode: Mode::Exclusive,
             request: Some(request((self.me, wish.timestamp))),
             token: None,
-            held_for: Span::ZERO,
-            ends_in: deadline.since(now),
+            held_for: now.since(guard.since()),
+            ends_in: guard.deadline().since(now),
         };
         LocalReport { holders: alloc::vec![holder], ..LocalReport::default() }
     }
@@ -45,7 +46,7 @@ impl Inspect for Literal {
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
         let hosted = self.replicas.keys().map(|replica| &replica.name);
         let names: BTreeSet<&Name> = hosted
-            .chain(self.wishes.keys())
+            .chain(self.wishes.iter().map(|(_, wish)| &wish.name))
             .filter(|name| after.is_none_or(|after| *name > after))
             .collect();
         names.into_iter().take(limit).cloned().collect()

@@ -109,7 +109,9 @@ impl Replica {
     fn send_response(
         &self, cx: &mut Cx<'_>, config: &LiteralConfig, id: &ReplicaId, to: PeerId, asked: bool,
     ) {
-        let Some((owner, timestamp)) = self.owner else { return };
+        let Some((owner, timestamp)) = self.owner else {
+            return debug_assert!(false, "a replica that answers has an owner");
+        };
         let wait = config.informed_backoff.then(|| self.advised_wait(to));
         let body = LiteralBody::Response { owner, timestamp, grant: self.grants, wait, asked };
         cx.send(to, LiteralMessage { replica: id.clone(), body });

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 /// Does `work` on every item on `jobs` threads and gives each result to `take`, in the order of the
 /// items and as soon as it is its turn. The first error of `take` ends it; no further work is begun.
-pub(crate) fn in_parallel<T: Sync, R: Send, E>(
+pub fn in_parallel<T: Sync, R: Send, E>(
     items: &[T], jobs: usize, work: impl Fn(&T) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
