@@ -50,10 +50,12 @@ impl Replica {
 
     /// Somebody else may have hosted it, or may be doing so.
     pub(super) fn lose_certainty(&mut self) {
-        self.sure = false;
-        self.tokens.doubt();
-        self.owners.iter_mut().for_each(|owner| owner.stale = true);
-        self.dirty = true;
+        if !self.stubborn {
+            self.sure = false;
+            self.tokens.doubt();
+            self.owners.iter_mut().for_each(|owner| owner.stale = true);
+            self.dirty = true;
+        }
     }
 
     /// Gone from the disk as well: a later life has no claim to it.

@@ -361,7 +361,7 @@ impl<R: Rules> Host<R> {
     /// agree on who is in, it will find out.
     fn sends_on(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
-        let mine = here.is_some_and(|replica| replica.is_mine(&self.desk, cx));
+        let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
         if !self.desk.moves || mine {
             return false;
         }

@@ -204,16 +204,19 @@ impl<R: Rules> Host<R> {
         if neighbour.life().is_none() {
             return;
         }
-        let theirs = |id: &&ReplicaId| cx.hosting.host_of(id) == Some(peer);
-        neighbour.waiting = self.replicas.keys().filter(theirs).cloned().collect();
+        let theirs = |(id, replica): &(&ReplicaId, &Replica)| {
+            !replica.stubborn && cx.hosting.host_of(id) == Some(peer)
+        };
+        neighbour.waiting = self.replicas.iter().filter(theirs).map(|(id, _)| id.clone()).collect();
         self.pump(cx, peer);
     }
 
     /// Has a replica handed over if it is somebody else's to host.
     fn route(&mut self, cx: Cx<'_, '_, R>, id: ReplicaId) {
         let host = cx.hosting.host_of(&id).filter(|host| *host != self.desk.me);
+        let stubborn = self.replicas.get(&id).is_none_or(|replica| replica.stubborn);
         if let Some(host) = host
-            && self.replicas.contains_key(&id)
+            && !stubborn
             && let Some(neighbour) = self.desk.neighbours.get_mut(host)
             && neighbour.life().is_some()
         {
@@ -242,6 +245,8 @@ impl<R: Rules> Host<R> {
         let mut hand_off = replica.hand_off(&mut self.desk, cx, number, to);
         self.raise_floor(cx, replica.highest_token());
         if self.desk.breaks(Mutant::VotesAfterHandingOff) {
+            (replica.stubborn, replica.alarm) = (true, crate::parts::Alarm::new());
+            replica.touch(&self.desk, cx);
             self.replicas.insert(id.clone(), replica);
         } else {
             replica.erase(&self.desk, cx);
@@ -317,6 +322,7 @@ impl<R: Rules> Host<R> {
         if self.make(cx, &hand_off.replica)
             && let Some(replica) = self.replicas.get_mut(&hand_off.replica)
         {
+            replica.stubborn = true;
             replica.adopt(&mut self.desk, cx, hand_off);
             replica.touch(&self.desk, cx);
             replica.reconsider(&mut self.desk, cx);

@@ -103,7 +103,6 @@ impl Owners {
     }
 
     pub(super) fn insert(&mut self, owner: Owner) {
-        debug_assert!(self.get(&owner.ticket).is_none(), "{:?} has the vote once", owner.ticket);
         self.0.push(owner);
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Replica {
     pub(super) sure: bool,
     /// Whether this peer hosts it, as of which view of the swarm.
     mine: (bool, u64),
+    /// It goes on whoever hosts it: some mutants do.
+    pub(super) stubborn: bool,
     /// Whether what is on disk is out of date.
     pub(super) dirty: bool,
 }
@@ -63,6 +65,7 @@ impl Replica {
             abstain_until: LocalTime::MIN,
             sure: !desk.moves || desk.breaks(Mutant::TakesOverBlindly),
             mine: (false, 0),
+            stubborn: false,
             dirty: false,
         }
     }
@@ -72,7 +75,7 @@ impl Replica {
     pub(super) fn may_confirm(
         &mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>,
     ) -> bool {
-        if !desk.moves {
+        if !desk.moves || self.stubborn {
             return true;
         }
         if !cx.may_vote() || !self.is_mine(desk, cx) {
@@ -87,9 +90,6 @@ impl Replica {
 
     /// Whether this peer hosts it. Asked with every message, so the answer is kept while the view lasts.
     pub(super) fn is_mine(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) -> bool {
-        if desk.breaks(Mutant::VotesAfterHandingOff) || desk.breaks(Mutant::ResumesByTimeout) {
-            return true;
-        }
         if self.mine.1 != desk.views && desk.moves {
             self.mine = (cx.hosting.host_of(&self.id) == Some(desk.me), desk.views);
         }

@@ -1,6 +1,6 @@
 //! The paper's first outcome: the request has m votes, and is let in.
 
-use sigmalock_core::{LocalTime, LockReply, Mode, Token};
+use sigmalock_core::{LocalTime, LockReply, Mode, Span, Token};
 
 use super::attempt::{Attempt, Phase};
 use super::{Config, Cx, Mutant};
@@ -68,9 +68,9 @@ impl Attempt {
             Mode::Exclusive | Mode::Shared | Mode::Permit { .. } => None,
         };
         cx.reply(self.call(), LockReply::Granted { token: first, deadline, slot });
-        let ends_at =
-            if config.breaks(Mutant::IgnoresDeadline) { LocalTime::NEVER } else { deadline };
-        let guard = Guard::new(self.call(), now, ends_at, lead, next);
+        let oversleeps = config.breaks(Mutant::IgnoresDeadline);
+        let late = if oversleeps { Span::from_secs(3_600) } else { Span::ZERO };
+        let guard = Guard::new(self.call(), now, deadline + late, lead, next);
         self.phase = Phase::Inside(guard, token);
         true
     }
