@@ -56,7 +56,7 @@ pub struct Config {
     pub mesh_max: usize,
     /// Makes this peer's own messages late, and some of them vanish: for laboratories. `None`, as
     /// everywhere else, costs nothing.
-    pub weather: Option<Weather>,
+    pub injection: Option<FaultInjection>,
 }
 
 /// How long a member may be silent.
@@ -95,7 +95,7 @@ impl Config {
                 Membership::Agreed => AGREED_MESH_MAX,
                 Membership::Open | Membership::Fixed => MESH_MAX,
             },
-            weather: None,
+            injection: None,
         }
     }
 
@@ -108,7 +108,7 @@ impl Config {
 
 /// What happens to the messages that a peer sends, on top of what the network does to them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weather {
+pub struct FaultInjection {
     /// Each frame is late by something between the two. The order is kept.
     pub delay: (Duration, Duration),
     /// So many of the frames of protocol messages are lost, from 0 to 1.

@@ -12,9 +12,9 @@
 //!   is left of former lives.
 //! - `transport`: who is there. Finds peers, keeps one session to each, notices when one is gone.
 //! - `wire`: frames; `link`: what passes between transport and driver; `control`: what operators ask.
-//! - [`key`], [`identity`], [`origin`], [`names`], `acquaintances`, `clock`: small things that a peer has.
+//! - [`key`], [`identity`], [`origin`], [`names`], `address_book`, `clock`: small things that a peer has.
 
-mod acquaintances;
+mod address_book;
 pub mod clock;
 pub mod config;
 mod control;

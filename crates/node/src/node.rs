@@ -12,7 +12,7 @@ use sigmalock_protocols::parts::{Beside, Hosting, Placement, Quorum, Sound, Vaca
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::acquaintances::{self, Acquaintance};
+use crate::address_book::{self, Contact};
 use crate::config::{Beginning, Config, Membership, ProtocolName};
 use crate::driver::{Driver, Exit, Live, Setup};
 use crate::handle::{Facts, Handle, Local};
@@ -240,7 +240,7 @@ impl Prepared {
             Settings { config: &config, identity: &who.identity, incarnation, origin: &origin };
         let Started { commands: transport, events, me } = listening.run(settings);
         let keeps = config.data.clone().filter(|_| config.membership == Membership::Agreed);
-        let known = keeps.as_deref().map(acquaintances::read).unwrap_or_default();
+        let known = keeps.as_deref().map(address_book::read).unwrap_or_default();
         for peer in &known {
             for address in peer.addresses.clone() {
                 // Who cannot be met now may yet come by itself.
@@ -251,7 +251,7 @@ impl Prepared {
         let parts =
             Assembly { config: &config, me, incarnation, origin, past, known, events, transport };
         let (handle, driver) = drive(parts)?;
-        let keeper = keeps.map(|dir| tokio::spawn(acquaintances::keep(handle.clone(), dir)));
+        let keeper = keeps.map(|dir| tokio::spawn(address_book::keep(handle.clone(), dir)));
         Ok(Node { handle, driver, keeper, resumes })
     }
 }
@@ -358,7 +358,7 @@ struct Assembly<'a> {
     incarnation: Incarnation,
     origin: Arc<Origin>,
     past: Past,
-    known: Vec<Acquaintance>,
+    known: Vec<Contact>,
     events: mpsc::Receiver<link::Event>,
     transport: mpsc::Sender<link::Command>,
 }

@@ -9,7 +9,7 @@ use sigmalock_core::{Mode, Name, PeerId, ReplicaReport, RequestId};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::acquaintances::bare;
+use crate::address_book::bare;
 use crate::control::{
     ANSWER_TIMEOUT, Answer, LocalAnswer, NAMES_PER_ANSWER_MAX, NameEntry, Question,
 };

@@ -31,7 +31,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         if let Some(at) = config.faults.heal_at {
             self.queue.push(at, Event::Heal);
         }
-        for host in 0..self.roster.hosts {
+        for host in 0..self.population.hosts {
             self.schedule_end_of_life(host);
         }
     }
@@ -45,7 +45,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
 
     pub(crate) fn on_life_ends(&mut self, index: usize) {
         if !self.healed {
-            self.apply(&Fault::Reset(self.roster.id(index)));
+            self.apply(&Fault::Reset(self.population.id(index)));
             self.schedule_end_of_life(index);
         }
     }
@@ -71,33 +71,32 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     pub(crate) fn apply(&mut self, fault: &Fault) {
-        let known = |peer: &PeerId| self.roster.index(*peer).filter(|i| *i < self.peers.len());
+        let known = |peer: &PeerId| self.population.index(*peer).filter(|i| *i < self.peers.len());
         let up = |peer: &PeerId| known(peer).filter(|index| self.peers[*index].is_up());
-        let applies =
-            match fault {
-                Fault::Crash(peer)
-                | Fault::Tear(peer)
-                | Fault::TearRecords(peer)
-                | Fault::Reset(peer)
-                | Fault::FailWrite { peer, .. }
-                | Fault::Pause { peer, .. } => up(peer),
-                Fault::Forget { by, .. } => up(by),
-                Fault::Destroy(peer) => {
-                    up(peer).filter(|index| self.overlay.is_some() && !self.is_last_member(*index))
-                }
-                Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
-                Fault::Twin(peer) => self.roster.twins().map(|[_, twin]| twin).filter(|twin| {
-                    self.roster.twin_of == Some(*peer) && self.peers[*twin].life == 0
-                }),
-                Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
-                Fault::Restart { peer, .. } => {
-                    known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
-                }
-                Fault::WallJump { peer, .. }
-                | Fault::SlowDisk { peer, .. }
-                | Fault::Shelve(peer) => known(peer),
-                Fault::Cut(_) | Fault::Mend(_) => Some(0),
-            };
+        let applies = match fault {
+            Fault::Crash(peer)
+            | Fault::Tear(peer)
+            | Fault::TearRecords(peer)
+            | Fault::Reset(peer)
+            | Fault::FailWrite { peer, .. }
+            | Fault::Pause { peer, .. } => up(peer),
+            Fault::Forget { by, .. } => up(by),
+            Fault::Destroy(peer) => {
+                up(peer).filter(|index| self.overlay.is_some() && !self.is_last_member(*index))
+            }
+            Fault::Leave(peer) => up(peer).filter(|_| self.overlay.is_some()),
+            Fault::Twin(peer) => self.population.twins().map(|[_, twin]| twin).filter(|twin| {
+                self.population.twin_of == Some(*peer) && self.peers[*twin].life == 0
+            }),
+            Fault::Join(peer) => known(peer).filter(|i| self.peers[*i].life == 0),
+            Fault::Restart { peer, .. } => {
+                known(peer).filter(|i| !self.peers[*i].is_up() && !self.is_absent(*i))
+            }
+            Fault::WallJump { peer, .. } | Fault::SlowDisk { peer, .. } | Fault::Shelve(peer) => {
+                known(peer)
+            }
+            Fault::Cut(_) | Fault::Mend(_) => Some(0),
+        };
         let Some(index) = applies else { return };
         self.watch.on_fault(self.now, fault);
         *self.faults.entry(fault.kind()).or_default() += 1;
@@ -157,7 +156,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     fn is_absent(&self, index: usize) -> bool {
-        let host = self.roster.is_host(index);
+        let host = self.population.is_host(index);
         host && self.overlay.as_ref().is_some_and(|overlay| overlay.is_absent(index))
     }
 
@@ -172,10 +171,10 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         peer.paused_until = None;
         peer.deferred.clear();
         for mail in std::mem::take(&mut peer.mailbox) {
-            self.lose_letter(mail.letter);
+            self.lose_letter(mail.packet);
         }
         C::on_crash(self, index);
-        self.record(What::Crashed(self.roster.id(index)));
+        self.record(What::Crashed(self.population.id(index)));
         self.schedule_hint(index, false);
         self.schedule_looks(index, Span::ZERO);
     }
@@ -203,8 +202,8 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A peer that one of its users crashed comes back, without its memory, unless it also hosts replicas: the plan
     /// alone decides which hosts forget.
     pub(crate) fn on_return(&mut self, index: usize) {
-        let memory = if self.roster.is_host(index) { Memory::Disk } else { Memory::None };
-        self.apply(&Fault::Restart { peer: self.roster.id(index), memory });
+        let memory = if self.population.is_host(index) { Memory::Disk } else { Memory::None };
+        self.apply(&Fault::Restart { peer: self.population.id(index), memory });
     }
 
     fn pause(&mut self, index: usize, span: Span) {
@@ -213,7 +212,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         if peer.paused_until.is_none_or(|already| already < until) {
             peer.paused_until = Some(until);
             self.queue.push(until, Event::Wake { peer: index as u32 });
-            self.record(What::FellAsleep(self.roster.id(index)));
+            self.record(What::FellAsleep(self.population.id(index)));
             self.on_asleep(index);
         }
     }
@@ -232,7 +231,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         peer.alarm.disarm();
         let mailbox = std::mem::take(&mut peer.mailbox);
         let deferred = std::mem::take(&mut peer.deferred);
-        self.record(What::Woke(self.roster.id(index)));
+        self.record(What::Woke(self.population.id(index)));
         self.on_awake(index);
         self.on_disk(index);
         let mut order = [0, 1, 2];
@@ -254,16 +253,16 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
 
     fn open(&mut self, mail: Mail) {
         if self.now.since(mail.came) > self.config.mail_max {
-            self.lose_letter(mail.letter);
+            self.lose_letter(mail.packet);
         } else {
             // Not for sure to a peer that is up and awake: what came before may have ended that.
-            self.deliver(mail.letter);
+            self.deliver(mail.packet);
         }
     }
 
     fn schedule_hint(&mut self, index: usize, up: bool) {
         if let Some(after) = self.config.faults.hints_after {
-            let about = self.roster.id(index);
+            let about = self.population.id(index);
             self.queue.push(self.now + after, Event::Hint { about, up });
         }
     }
@@ -271,7 +270,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     pub(crate) fn on_hint(&mut self, about: PeerId, up: bool) {
         for index in 0..self.peers.len() {
             let awake = self.peers[index].paused_until.is_none();
-            if awake && self.roster.id(index) != about {
+            if awake && self.population.id(index) != about {
                 let input = if up { Input::PeerUp(about) } else { Input::PeerDown(about) };
                 self.input(index, input);
             }
@@ -292,7 +291,10 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
                 continue;
             }
             if !self.peers[index].is_up() {
-                self.apply(&Fault::Restart { peer: self.roster.id(index), memory: Memory::Disk });
+                self.apply(&Fault::Restart {
+                    peer: self.population.id(index),
+                    memory: Memory::Disk,
+                });
             } else if self.peers[index].paused_until.is_some() {
                 self.peers[index].paused_until = Some(TrueTime(0));
                 self.on_wake(index);

@@ -109,7 +109,7 @@ impl<P: MembersProtocol> Crowd<P> for Members {
     }
 
     fn on_input<W: Watch>(world: &mut World<'_, P, Self, W>, index: usize, input: &Input<P>) {
-        let peer = world.roster.id(index);
+        let peer = world.population.id(index);
         match input {
             Input::Start { birth, .. } => {
                 let place = &mut world.users.places[index];
@@ -135,7 +135,7 @@ impl<P: MembersProtocol> Crowd<P> for Members {
     }
 
     fn on_turn<W: Watch>(world: &mut World<'_, P, Self, W>, index: usize) {
-        let peer = world.roster.id(index);
+        let peer = world.population.id(index);
         let Some(views) = &world.peers[index].protocol else { return };
         let number = views.roster().map_or(0, Roster::number);
         let (standing, accepted) = (views.standing(), views.accepted());
@@ -177,7 +177,7 @@ impl<P: MembersProtocol> Crowd<P> for Members {
             Message::Accepted { view, ballot } => (*view, *ballot, true),
             _ => return,
         };
-        let peer = world.roster.id(index);
+        let peer = world.population.id(index);
         // What waited for a slow disk is said when there may be a later view on it already.
         let written =
             world.peers[index].disk.records.values().next().is_some_and(|saved: &Saved| {
@@ -209,7 +209,8 @@ impl<P: MembersProtocol, W: Watch> World<'_, P, Members, W> {
             self.entries += 1;
             self.entries_measured += u64::from(self.now >= self.config.measured_from());
         }
-        if roster.is_newcomer(self.roster.id(index)) && self.users.rng.below(NEVER_SETTLES) != 0 {
+        if roster.is_newcomer(self.population.id(index)) && self.users.rng.below(NEVER_SETTLES) != 0
+        {
             let after = self.users.rng.span(Span::ZERO, SETTLES_WITHIN);
             let settle = Settle { peer: index as u32, life: self.peers[index].life, view };
             self.queue.push(self.now + after, Event::User(settle));
@@ -223,7 +224,7 @@ impl<P: MembersProtocol, W: Watch> World<'_, P, Members, W> {
         };
         let mut places = self.users.places.iter().zip(&self.peers).zip(0..);
         self.users.is_content = places.all(|((place, peer), index)| {
-            let listed = newest.contains(self.roster.id(index));
+            let listed = newest.contains(self.population.id(index));
             match (peer.is_up() && place.wants_in, newest.members().len()) {
                 (true, _) => listed && is_in(place),
                 // The last one cannot go.

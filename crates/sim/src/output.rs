@@ -155,7 +155,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     pub(crate) fn waits(&self, index: usize, to: Option<PeerId>) -> bool {
         self.peers[index].output.as_ref().is_some_and(|output| {
             output.is_busy()
-                && to != Some(self.roster.name(index))
+                && to != Some(self.population.name(index))
                 && self.config.driver != Some(Mutant::SpeaksBeforeTheDisk)
         })
     }

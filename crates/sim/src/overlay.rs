@@ -14,8 +14,8 @@ use sigmalock_protocols::parts::{Driven, Placement};
 use crate::crowd::Crowd;
 use crate::faults::Cut;
 use crate::history::TrueTime;
+use crate::population::Population;
 use crate::rng::Rng;
-use crate::roster::Roster;
 use crate::twins::Doors;
 use crate::watch::Watch;
 use crate::world::{Event, World};
@@ -125,8 +125,8 @@ pub(crate) fn zones_of(seed: u64, peers: &[PeerId], cells: u16) -> BTreeMap<Peer
 }
 
 /// What a peer that has yet to begin sees of an open world: nobody.
-pub(crate) fn placement(open: &Open, seed: u64, roster: Roster, me: PeerId) -> Placement {
-    let hosts = me.0 < roster.hosts as u64;
+pub(crate) fn placement(open: &Open, seed: u64, population: Population, me: PeerId) -> Placement {
+    let hosts = me.0 < population.hosts as u64;
     let placement = Placement::new(me, key_of(seed, me), hosts, open.lease_max, open.settle());
     match open.cells {
         Some(cells) => placement.by_zone(cells),
@@ -138,13 +138,13 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// A peer is about to begin a life: it knows who is in the swarm, from its address book or from who it
     /// joins through, and sees nobody yet.
     pub(crate) fn enter_overlay(&mut self, index: usize) {
-        let (seed, roster) = (self.config.seed, self.roster);
+        let (seed, population) = (self.config.seed, self.population);
         let Some(overlay) = &mut self.overlay else { return };
-        let hosts = roster.is_host(index);
+        let hosts = population.is_host(index);
         let peer = &mut self.peers[index];
         let now = peer.clocks.clock.read(self.now);
         if let Some(placement) = peer.protocol.as_mut().and_then(P::placement_mut) {
-            for id in overlay.members.iter().map(|member| roster.id(*member)) {
+            for id in overlay.members.iter().map(|member| population.id(*member)) {
                 placement.expect(id, key_of(seed, id), true, now);
             }
             placement.at_least(overlay.members.len(), now);
@@ -171,9 +171,9 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
 
     pub(crate) fn schedule_look(&mut self, observer: usize, about: usize, after: Span) {
         let Some(overlay) = &mut self.overlay else { return };
-        let rng = if self.roster.is_host(about) {
+        let rng = if self.population.is_host(about) {
             &mut overlay.rng
-        } else if overlay.open.clients_seen && self.roster.is_host(observer) {
+        } else if overlay.open.clients_seen && self.population.is_host(observer) {
             &mut overlay.rng_of_clients
         } else {
             return;
@@ -244,7 +244,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
             // It looks again when it wakes.
             return;
         }
-        if self.roster.twin_of.is_some() && self.look_at_twins(observer, about) {
+        if self.population.twin_of.is_some() && self.look_at_twins(observer, about) {
             return;
         }
         let Some(overlay) = &mut self.overlay else { return };
@@ -266,7 +266,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         let Some(overlay) = &self.overlay else { return false };
         let patience = if session { overlay.open.silence } else { Span::ZERO };
         let silent = |since: TrueTime| self.now.since(since) >= patience;
-        let (a, b) = (self.roster.id(observer), self.roster.id(about));
+        let (a, b) = (self.population.id(observer), self.population.id(about));
         let cut =
             |(cut, since): &(Cut, TrueTime)| (cut.stops(a, b) || cut.stops(b, a)) && silent(*since);
         self.peers[about].is_up()
@@ -283,7 +283,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     pub(crate) fn see(&mut self, observer: usize, about: usize, life: Option<u32>) {
-        let (seed, id) = (self.config.seed, self.roster.name(about));
+        let (seed, id) = (self.config.seed, self.population.name(about));
         let lost = self.lost_by(about);
         let peer = &mut self.peers[observer];
         let now: LocalTime = peer.clocks.clock.read(self.now);
@@ -296,7 +296,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
                     for (id, key, ago) in lost {
                         placement.mourn(id, key, now - ago);
                     }
-                    placement.up(id, key_of(seed, id), self.roster.is_host(about), now);
+                    placement.up(id, key_of(seed, id), self.population.is_host(about), now);
                 }
                 Input::PeerUp(id)
             }

@@ -10,7 +10,7 @@ use crate::clock::{Clocks, PeerClocks};
 use crate::history::TrueTime;
 use crate::output::{Change, Output};
 use crate::rng::Rng;
-use crate::world::Letter;
+use crate::world::Packet;
 
 #[derive(Clone)]
 pub(crate) struct Peer<P: Protocol, D> {
@@ -83,7 +83,7 @@ impl<P: Protocol> Clone for Disk<P> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mail {
     pub(crate) came: TrueTime,
-    pub(crate) letter: Letter,
+    pub(crate) packet: Packet,
 }
 
 /// The one entry that a peer's timers have in the event queue: for the earliest of them. When that

@@ -10,13 +10,13 @@ use crate::clock::Clocks;
 use crate::crowd::Crowd;
 use crate::faults::{Fault, FaultPlan, Memory};
 use crate::history::{Ledger, Record, Traffic, TrueTime};
-use crate::journal::{Journal, Oracles};
 use crate::measure::Histogram;
 use crate::network::Network;
 use crate::oracles::{Oracle, Setting, Violation};
 use crate::output;
 use crate::overlay::Open;
-use crate::roster::Roster;
+use crate::population::Population;
+use crate::recorder::{Oracles, Recorder};
 use crate::script::{Action, Script};
 use crate::users::Users;
 use crate::watch::{Blind, Watch};
@@ -116,8 +116,8 @@ impl RunConfig {
 
     /// Who is who in this run.
     #[must_use]
-    pub const fn roster(&self) -> Roster {
-        Roster { hosts: self.hosts, replicas: self.replicas, twin_of: self.twin_of }
+    pub const fn population(&self) -> Population {
+        Population { hosts: self.hosts, replicas: self.replicas, twin_of: self.twin_of }
     }
 
     /// What oracles may know of this run, if the protocol keeps a queue or if it does not.
@@ -225,8 +225,8 @@ pub(crate) fn run_crowd<P: Driven, C: Crowd<P>, W: Watch>(
     config: Rc<RunConfig>, make: impl Fn(PeerId) -> P, users: C, oracles: &mut [Box<dyn Oracle>],
     watch: W,
 ) -> Outcome {
-    let journal = Journal::new(Oracles::Lent(oracles), config.keep_history);
-    outcome(World::new(config, make, users, journal, watch))
+    let recorder = Recorder::new(Oracles::Lent(oracles), config.keep_history);
+    outcome(World::new(config, make, users, recorder, watch))
 }
 
 /// Runs a world to its end.
@@ -234,17 +234,17 @@ pub(crate) fn outcome<P: Driven, C: Crowd<P>, W: Watch>(mut world: World<'_, P, 
     world.run(world.config.end());
     let end = world.over().unwrap_or_else(|| world.config.end());
     for event in world.queue.rest() {
-        if let Event::Deliver(letter) = event {
-            world.tally.row(letter.kind).in_flight += 1;
+        if let Event::Deliver(packet) = event {
+            world.tally.row(packet.kind).in_flight += 1;
         }
     }
     for mail in world.peers.iter().flat_map(|peer| &peer.mailbox) {
-        world.tally.row(mail.letter.kind).in_flight += 1;
+        world.tally.row(mail.packet.kind).in_flight += 1;
     }
     let notes = world.notes.by_name();
     let ledger = world.tally.ledger();
     let traffic_measured = ledger.sent_since(&world.ledger_before);
-    let verdict = world.journal.finish(end, &ledger);
+    let verdict = world.recorder.finish(end, &ledger);
     let measured = end.since(world.config.measured_from()).as_secs_f64();
     Outcome {
         violations: verdict.violations,

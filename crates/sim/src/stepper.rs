@@ -355,11 +355,11 @@ where
     }
 
     fn peers(&self) -> Vec<PeerId> {
-        (0..self.peers.len()).map(|index| self.roster.id(index)).collect()
+        (0..self.peers.len()).map(|index| self.population.id(index)).collect()
     }
 
     fn picture(&self, peer: PeerId) -> Option<Picture> {
-        let found = self.roster.index(peer).and_then(|index| self.peers.get(index))?;
+        let found = self.population.index(peer).and_then(|index| self.peers.get(index))?;
         let clock = found.clocks.clock.read(self.now);
         let presence = match (&found.protocol, found.paused_until) {
             (None, _) => Presence::Down,
@@ -388,14 +388,14 @@ where
 
     fn under_way(&self) -> Vec<UnderWay> {
         let waiting = self.peers.iter().flat_map(|peer| &peer.mailbox);
-        let waiting = waiting.map(|mail| (mail.came, mail.letter));
+        let waiting = waiting.map(|mail| (mail.came, mail.packet));
         let coming = self.queue.in_order().into_iter().filter_map(|(at, event)| match event {
-            Event::Deliver(letter) => Some((at, *letter)),
+            Event::Deliver(packet) => Some((at, *packet)),
             _ => None,
         });
-        let known = waiting.chain(coming).filter_map(|(arrives, letter)| {
-            let message = self.messages.get(letter.slot)?;
-            let [from, to] = [letter.from, letter.to].map(|end| self.roster.id(end as usize));
+        let known = waiting.chain(coming).filter_map(|(arrives, packet)| {
+            let message = self.messages.get(packet.slot)?;
+            let [from, to] = [packet.from, packet.to].map(|end| self.population.id(end as usize));
             let (kind, text) = (Spoken::kind(message), message.to_string());
             Some(UnderWay { from, to, kind, text, arrives })
         });
@@ -417,11 +417,11 @@ where
     }
 
     fn violations(&self) -> &[Violation] {
-        self.journal.violations()
+        self.recorder.violations()
     }
 
     fn digest(&self) -> u64 {
-        self.journal.digest()
+        self.recorder.digest()
     }
 
     fn finish(self: Box<Self>) -> Outcome {

@@ -13,12 +13,12 @@ use sigmalock_protocols::parts::hosting::{self, ByView};
 use sigmalock_protocols::parts::{Broken, Driven, Hosting, Quorum, Rules, Sound};
 
 use crate::crowd::Crowd;
-use crate::journal::{Journal, Oracles};
 use crate::members::Members;
 use crate::mutant::{self, Mutant};
 use crate::network::Network;
 use crate::oracles::{self, Oracle, Setting};
 use crate::overlay;
+use crate::recorder::{Oracles, Recorder};
 use crate::run::{Outcome, RunConfig, run_crowd};
 use crate::stepper::{Stepper, Tape};
 use crate::users::Users;
@@ -225,7 +225,7 @@ impl Subject {
             back_off,
             durable: self.tuning.durable,
             tokens_per_grant: self.entries_per_grant.unwrap_or(1),
-            client_only: me.0 >= config.roster().hosts as u64,
+            client_only: me.0 >= config.population().hosts as u64,
             bare: !self.tuning.whole_paper,
             rules,
         }
@@ -235,10 +235,10 @@ impl Subject {
         match (self.tuning.membership, &config.open) {
             (Membership::Agreed, _) => Box::new(ByView::default()),
             (Membership::Open, Some(open)) => {
-                let placement = overlay::placement(open, config.seed, config.roster(), me);
+                let placement = overlay::placement(open, config.seed, config.population(), me);
                 Box::new(hosting::Open::new(placement, self.quorum.n() as u16))
             }
-            _ => Box::new(config.roster().hosting()),
+            _ => Box::new(config.population().hosting()),
         }
     }
 
@@ -309,8 +309,8 @@ impl Use for Step {
         P: Driven + Inspect + Clone + 'static,
         C: Crowd<P> + 'static,
     {
-        let journal = Journal::new(Oracles::Own(self.oracles), config.keep_history);
-        Stepper::of(World::new(config, make, users, journal, Tape::default()))
+        let recorder = Recorder::new(Oracles::Own(self.oracles), config.keep_history);
+        Stepper::of(World::new(config, make, users, recorder, Tape::default()))
     }
 }
 
@@ -355,7 +355,7 @@ impl<U: Use, R: Rules> ShippedVisitor<R> for Made<U, R> {
         }
         let Self { subject, config, then, rules } = self;
         let (world, users) = (Rc::clone(&config), Users::new(&config));
-        let agreed = move |me| subject.agreed(me, world.roster().hosts as u64, rules);
+        let agreed = move |me| subject.agreed(me, world.population().hosts as u64, rules);
         let world = Rc::clone(&config);
         let make = move |me| P::plan(me, &subject.plan(&world, me, rules));
         match subject.agent(rules) {

@@ -16,7 +16,7 @@ use crate::faults::Memory;
 use crate::history::{TrueTime, What};
 use crate::peer::Peer;
 use crate::watch::Watch;
-use crate::world::{Letter, World};
+use crate::world::{Packet, World};
 
 /// A life of one of the two.
 type Life = (usize, u32);
@@ -48,7 +48,7 @@ pub(crate) struct Way {
 impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// The other one of the two, if it is one of them.
     fn twin_of(&self, index: usize) -> Option<usize> {
-        match self.roster.twins()? {
+        match self.population.twins()? {
             [one, other] if index == one => Some(other),
             [one, other] if index == other => Some(one),
             _ => None,
@@ -73,7 +73,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     /// The way of a message to whoever is at this place, or has the same name; `None`: there is no session.
     #[inline]
     pub(crate) fn way(&self, from: usize, to: usize) -> Option<Way> {
-        if self.roster.twin_of.is_none() {
+        if self.population.twin_of.is_none() {
             return Some(Way { to, session: 0 });
         }
         let to = match (self.twin_of(from), self.twin_of(to)) {
@@ -85,8 +85,8 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     }
 
     /// Whether a message is heard: it was said in the session that its receiver has with its sender.
-    pub(crate) fn is_of_this_session(&self, letter: Letter) -> bool {
-        self.session(letter.to as usize, letter.from as usize) == Some(letter.session)
+    pub(crate) fn is_of_this_session(&self, packet: Packet) -> bool {
+        self.session(packet.to as usize, packet.from as usize) == Some(packet.session)
     }
 
     /// Looks of the two, and at the two. False if it is about others.
@@ -170,7 +170,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
         let Some(original) = self.twin_of(twin) else { return };
         let Peer { disk, shelf, .. } = &self.peers[original];
         self.peers[twin].disk = shelf.as_ref().unwrap_or(disk).clone();
-        self.record(What::Doubled(self.roster.id(original)));
+        self.record(What::Doubled(self.population.id(original)));
         self.restart(twin, Memory::Disk);
     }
 
@@ -178,7 +178,7 @@ impl<P: Driven, C: Crowd<P>, W: Watch> World<'_, P, C, W> {
     pub(crate) fn look_who_noticed(&mut self, index: usize, was_member: bool) {
         let is_member = self.peers[index].protocol.as_ref().is_some_and(P::is_member);
         if was_member && !is_member && self.twin_of(index).is_some() {
-            self.record(What::Noticed(self.roster.id(index)));
+            self.record(What::Noticed(self.population.id(index)));
         }
     }
 }

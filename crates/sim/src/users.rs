@@ -230,7 +230,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
     /// A user says something that is answered at once, unless its peer stops before it gets there.
     fn say(&mut self, index: usize, word: Word, request: LockRequest) {
         let peer = &mut self.peers[index];
-        let (client, incarnation) = (self.roster.id(index), peer.incarnation);
+        let (client, incarnation) = (self.population.id(index), peer.incarnation);
         let id = peer.next_call();
         // What it is told may make another user say something.
         let before = self.users.heard.replace((id, Vec::new()));
@@ -250,7 +250,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
         }
         let call = peer.next_call();
         peer.calls.push((call, user));
-        let client = self.roster.id(index);
+        let client = self.population.id(index);
         let request = RequestId { client, incarnation: peer.incarnation, call };
         let session = Session { request, name, errand, asked: self.now, phase: Phase::Waiting };
         let record = &mut self.users.list[user as usize];
@@ -281,14 +281,14 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
             return;
         }
         let down = self.config.workload.down.draw(&mut self.rng);
-        self.apply(&Fault::Crash(self.roster.id(index)));
+        self.apply(&Fault::Crash(self.population.id(index)));
         self.queue.push(self.now + down, Event::Return { peer: index as u32 });
     }
 
     fn sleep_for_a_while(&mut self, index: usize) {
         if !self.healed {
             let span = self.config.workload.asleep.draw(&mut self.rng);
-            self.apply(&Fault::Pause { peer: self.roster.id(index), span });
+            self.apply(&Fault::Pause { peer: self.population.id(index), span });
         }
     }
 
@@ -315,7 +315,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
         let peer = &self.peers[index];
         let until = |deadline| peer.clocks.clock.when(deadline);
         let whose = peer.calls.iter().find(|(known, _)| *known == call);
-        let (client, incarnation) = (self.roster.id(index), peer.incarnation);
+        let (client, incarnation) = (self.population.id(index), peer.incarnation);
         let request = RequestId { client, incarnation, call };
         let user = whose.map(|(_, user)| *user);
         if let Some((_, replies)) = self.users.heard.as_mut().filter(|(id, _)| *id == call) {

@@ -17,16 +17,16 @@ use sigmalock_protocols::parts::Driven;
 
 use crate::crowd::Crowd;
 use crate::history::{Ledger, TrueTime, What};
-use crate::journal::Journal;
 use crate::measure::{Histogram, Tally};
 use crate::network::{End, Wires};
 use crate::notes::Notes;
 use crate::output::Said;
 use crate::overlay::Overlay;
 use crate::peer::{Around, Mail, Peer};
+use crate::population::Population;
 use crate::queue::{Queue, Slab};
+use crate::recorder::Recorder;
 use crate::rng::Rng;
-use crate::roster::Roster;
 use crate::run::RunConfig;
 use crate::twins::Way;
 use crate::watch::Watch;
@@ -34,7 +34,7 @@ use crate::watch::Watch;
 /// A message under way. What it says stays in one slot from sending to delivery, so that events are
 /// small whatever messages weigh.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Letter {
+pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) slot: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Letter {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event<D> {
     /// A message arrives.
-    Deliver(Letter),
+    Deliver(Packet),
     /// A peer's earliest timer is due, unless superseded.
     Alarm { peer: u32, number: u32 },
     /// A user does something.
@@ -91,11 +91,11 @@ pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
     pub(crate) queue: Queue<Event<C::Deed>>,
     pub(crate) messages: Slab<P::Message>,
     pub(crate) peers: Vec<Peer<P, C::Deed>>,
-    pub(crate) roster: Roster,
+    pub(crate) population: Population,
     pub(crate) overlay: Option<Overlay>,
     pub(crate) wires: Wires,
     pub(crate) users: C,
-    pub(crate) journal: Journal<'a>,
+    pub(crate) recorder: Recorder<'a>,
     pub(crate) watch: W,
     pub(crate) tally: Tally,
     pub(crate) notes: Notes<P::Note>,
@@ -117,7 +117,7 @@ pub(crate) struct World<'a, P: Driven, C: Crowd<P>, W: Watch> {
 
 impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     pub(crate) fn new(
-        config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'a, users: C, journal: Journal<'a>,
+        config: Rc<RunConfig>, make: impl Fn(PeerId) -> P + 'a, users: C, recorder: Recorder<'a>,
         watch: W,
     ) -> Self {
         let script = config.script.clone().unwrap_or_default();
@@ -127,11 +127,11 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             queue: Queue::new(),
             messages: Slab::new(),
             peers: Vec::new(),
-            roster: config.roster(),
+            population: config.population(),
             overlay: config.open.map(|open| Overlay::new(open, config.seed)),
             wires: Wires::new(config.network.clone(), config.seed, script.links, script.rules),
             users,
-            journal,
+            recorder,
             watch,
             tally: Tally::default(),
             notes: Notes::new(),
@@ -149,7 +149,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
             effects: Vec::new(),
             config,
         };
-        if let Some(last) = world.roster.places().checked_sub(1) {
+        if let Some(last) = world.population.places().checked_sub(1) {
             world.ensure_peer(last);
         }
         C::gather(&mut world);
@@ -200,32 +200,32 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         } else if self.queue.len() > EVENTS_UNDER_WAY_MAX {
             format!("{} events under way: messages breed", self.queue.len())
         } else {
-            return self.config.stop_at_violation && self.journal.violated();
+            return self.config.stop_at_violation && self.recorder.violated();
         };
-        self.journal.object("engine", self.now, sentence);
+        self.recorder.object("engine", self.now, sentence);
         true
     }
 
     fn object_to_standstill(&mut self, event: Event<C::Deed>) {
         let busy = match event {
             Event::Alarm { peer, .. } => {
-                let id = self.roster.id(peer as usize);
+                let id = self.population.id(peer as usize);
                 let timers = &self.peers[peer as usize].timers;
                 format!("{id} fires and sets timers in one instant, for ever: {timers:?}")
             }
-            Event::Deliver(letter) => {
-                self.lose_letter(letter);
-                format!("{} gets messages without end", self.roster.id(letter.to as usize))
+            Event::Deliver(packet) => {
+                self.lose_letter(packet);
+                format!("{} gets messages without end", self.population.id(packet.to as usize))
             }
             _ => "something happens without end".to_owned(),
         };
-        self.journal.object("engine", self.now, format!("time stands still: {busy}"));
+        self.recorder.object("engine", self.now, format!("time stands still: {busy}"));
     }
 
     #[inline]
     fn step(&mut self, event: Event<C::Deed>) {
         match event {
-            Event::Deliver(letter) => self.deliver(letter),
+            Event::Deliver(packet) => self.deliver(packet),
             Event::Alarm { peer, number } => self.fire(peer as usize, number),
             Event::User(deed) => C::act(self, deed),
             Event::Planned(index) => self.on_planned(index as usize),
@@ -251,7 +251,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let peer = &mut self.peers[index];
         let written = peer.written();
         let Some(protocol) = &mut peer.protocol else { return };
-        let was_member = self.roster.twin_of.is_some() && protocol.is_member();
+        let was_member = self.population.twin_of.is_some() && protocol.is_member();
         let local = peer.clocks.clock.read(self.now);
         let wall = peer.clocks.wall(self.now);
         let mut around = Around { wall, rng: &mut peer.rng, written };
@@ -279,7 +279,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
                 }
                 Effect::Reply { id, reply } => self.reply(index, id, reply),
                 Effect::Note(note) => {
-                    self.watch.on_note(self.now, self.roster.id(index), &note);
+                    self.watch.on_note(self.now, self.population.id(index), &note);
                     self.notes.add(&note);
                 }
             }
@@ -293,19 +293,19 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         }
         self.flush(index);
         C::on_turn(self, index);
-        if self.roster.twin_of.is_some() {
+        if self.population.twin_of.is_some() {
             self.look_who_noticed(index, was_member);
         }
     }
 
     /// A user asks for something.
     pub(crate) fn request(&mut self, index: usize, id: CallId, request: P::Request) {
-        self.watch.on_request(self.now, self.roster.id(index), id, &request);
+        self.watch.on_request(self.now, self.population.id(index), id, &request);
         self.input(index, Input::Request { id, request });
     }
 
     pub(crate) fn reply(&mut self, index: usize, call: CallId, reply: P::Reply) {
-        self.watch.on_reply(self.now, self.roster.id(index), call, &reply);
+        self.watch.on_reply(self.now, self.population.id(index), call, &reply);
         C::on_reply(self, index, call, reply);
     }
 
@@ -317,14 +317,14 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let row = self.tally.row(kind);
         row.sent += 1;
         row.sent_bytes += message.size_bytes() as u64;
-        let from_id = self.roster.id(from);
-        let known = self.roster.index(to).filter(|to| *to < self.peers.len());
+        let from_id = self.population.id(from);
+        let known = self.population.index(to).filter(|to| *to < self.peers.len());
         let Some(way) = known.and_then(|to| self.way(from, to)) else {
             self.watch.on_send(self.now, from_id, to, &message, None);
             self.tally.row(kind).lost += 1;
             return;
         };
-        let to = self.roster.id(way.to);
+        let to = self.population.id(way.to);
         let from_end = End { index: from, id: from_id };
         let to_end = End { index: way.to, id: to };
         let fate = self.wires.fate(self.now, from_end, to_end, kind_name);
@@ -344,41 +344,46 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     fn post(&mut self, at: TrueTime, from: usize, way: Way, kind: u8, message: P::Message) {
         let slot = self.messages.insert(message);
         let Way { to, session } = way;
-        let letter = Letter { from: from as u32, to: to as u32, slot, kind, session };
-        self.queue.push(at, Event::Deliver(letter));
+        let packet = Packet { from: from as u32, to: to as u32, slot, kind, session };
+        self.queue.push(at, Event::Deliver(packet));
     }
 
     #[inline]
-    pub(crate) fn deliver(&mut self, letter: Letter) {
-        let heard = self.roster.twin_of.is_none() || self.is_of_this_session(letter);
-        let peer = &mut self.peers[letter.to as usize];
+    pub(crate) fn deliver(&mut self, packet: Packet) {
+        let heard = self.population.twin_of.is_none() || self.is_of_this_session(packet);
+        let peer = &mut self.peers[packet.to as usize];
         if peer.protocol.is_none() || !heard {
-            self.lose_letter(letter);
+            self.lose_letter(packet);
         } else if peer.paused_until.is_some() {
-            peer.mailbox.push(Mail { came: self.now, letter });
+            peer.mailbox.push(Mail { came: self.now, packet });
         } else {
-            self.hand_over(letter);
+            self.hand_over(packet);
         }
     }
 
-    pub(crate) fn lose_letter(&mut self, letter: Letter) {
-        self.tally.row(letter.kind).lost += 1;
-        if let Some(message) = self.messages.take(letter.slot) {
-            let (from, to) = (letter.from as usize, letter.to as usize);
-            self.watch.on_lose(self.now, self.roster.id(from), self.roster.id(to), &message);
+    pub(crate) fn lose_letter(&mut self, packet: Packet) {
+        self.tally.row(packet.kind).lost += 1;
+        if let Some(message) = self.messages.take(packet.slot) {
+            let (from, to) = (packet.from as usize, packet.to as usize);
+            self.watch.on_lose(
+                self.now,
+                self.population.id(from),
+                self.population.id(to),
+                &message,
+            );
         }
     }
 
     #[inline]
-    pub(crate) fn hand_over(&mut self, letter: Letter) {
-        let Letter { from, to, slot, kind, .. } = letter;
+    pub(crate) fn hand_over(&mut self, packet: Packet) {
+        let Packet { from, to, slot, kind, .. } = packet;
         let Some(message) = self.messages.take(slot) else { return };
         self.tally.row(kind).delivered += 1;
         self.delivered += 1;
-        self.journal.deliver(self.now, from, to, kind);
+        self.recorder.deliver(self.now, from, to, kind);
         let [from, sender, to_id] = {
             let (from, to) = (from as usize, to as usize);
-            [self.roster.name(from), self.roster.id(from), self.roster.id(to)]
+            [self.population.name(from), self.population.id(from), self.population.id(to)]
         };
         self.watch.on_deliver(self.now, sender, to_id, &message);
         self.input(to as usize, Input::Receive { from, message });
@@ -413,7 +418,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
         let mut left = self.peers[index].timers.len();
         while left > 0 {
             let Some(timer) = self.peers[index].timers.pop_due(local) else { break };
-            self.watch.on_fire(self.now, self.roster.id(index), &timer);
+            self.watch.on_fire(self.now, self.population.id(index), &timer);
             self.input(index, Input::Fire(timer));
             left -= 1;
         }
@@ -424,12 +429,14 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     pub(crate) fn ensure_peer(&mut self, index: usize) {
         while self.peers.len() <= index {
             let at = self.peers.len();
-            let mut peer = Peer::new(self.roster.id(at), self.config.seed, self.config.clocks);
+            let mut peer = Peer::new(self.population.id(at), self.config.seed, self.config.clocks);
             peer.disk.undone = self.config.loses_writes().then(VecDeque::new);
             self.peers.push(peer);
-            let joins_later =
-                self.config.open.is_some_and(|open| (open.first..self.roster.hosts).contains(&at));
-            let is_twin = self.roster.twins().is_some_and(|[_, twin]| twin == at);
+            let joins_later = self
+                .config
+                .open
+                .is_some_and(|open| (open.first..self.population.hosts).contains(&at));
+            let is_twin = self.population.twins().is_some_and(|[_, twin]| twin == at);
             if !joins_later && !is_twin {
                 self.start(at, Birth::First);
             }
@@ -437,12 +444,12 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     }
 
     pub(crate) fn start(&mut self, index: usize, birth: Birth<P>) {
-        let id = self.roster.id(index);
+        let id = self.population.id(index);
         // Ideal clocks are for stories, and stories count lives from one.
         let scramble = self.config.clocks != Default::default();
         let moves = self.overlay.is_some();
         self.peers[index].be_born(scramble, moves);
-        self.peers[index].protocol = Some((self.make)(self.roster.name(index)));
+        self.peers[index].protocol = Some((self.make)(self.population.name(index)));
         self.enter_overlay(index);
         let incarnation = self.peers[index].incarnation;
         self.record(What::Started(id));
@@ -452,7 +459,7 @@ impl<'a, P: Driven, C: Crowd<P>, W: Watch> World<'a, P, C, W> {
     }
 
     pub(crate) fn record(&mut self, what: What) {
-        let record = self.journal.record(self.now, what);
+        let record = self.recorder.record(self.now, what);
         self.watch.on_record(&record);
     }
 }

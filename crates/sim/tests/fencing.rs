@@ -34,7 +34,7 @@ fn overstayers(seed: u64, register_checks: bool) -> RunConfig {
 
 fn judged(world: &RunConfig) -> Outcome {
     let config = Config::new(Quorum::new(3, 2).unwrap());
-    let hosting = world.roster().hosting();
+    let hosting = world.population().hosting();
     run(
         world,
         |me| Sigma::new(me, config.clone(), Box::new(hosting)),

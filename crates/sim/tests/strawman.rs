@@ -26,7 +26,7 @@ fn world(seed: u64, quorum: Quorum, (low, high): (u64, u64), arrivals: Arrivals)
 
 fn judged(world: &RunConfig, config: &Config) -> Outcome {
     // It keeps no queue, and so promises neither order nor that a lock is never idle.
-    let hosting = world.roster().hosting();
+    let hosting = world.population().hosting();
     run(
         world,
         |me| Strawman::new(me, config.clone(), Box::new(hosting)),
@@ -42,7 +42,7 @@ fn throughput(delays_ms: (u64, u64), rate: f64) -> f64 {
     let arrivals = Arrivals::Poisson { per_s: rate, clients_min: 0, clients_max: 100_000 };
     let mut world = world(1, quorum, delays_ms, arrivals);
     (world.warmup, world.duration) = (secs(300), secs(300));
-    let hosting = world.roster().hosting();
+    let hosting = world.population().hosting();
     run(&world, |me| Strawman::new(me, config.clone(), Box::new(hosting)), &mut []).throughput_per_s
 }
 

@@ -3,7 +3,7 @@
 use sigmalock_core::PeerId;
 
 use super::{Driver, Live};
-use crate::acquaintances::Acquaintance;
+use crate::address_book::Contact;
 use crate::link::PeerInfo;
 use crate::names::Names;
 
@@ -28,7 +28,7 @@ impl<P: Live> Driver<P> {
     /// A session has begun. What its peer was called before, and where it was, is of no interest any more.
     pub(super) fn meet(&mut self, info: &PeerInfo) {
         if let Some(known) = self.outlook.met.get_mut(&info.peer) {
-            *known = Acquaintance::from(info);
+            *known = Contact::from(info);
         }
         self.names.write().insert(info.peer, info.name.clone());
     }

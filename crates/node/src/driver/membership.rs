@@ -16,7 +16,7 @@ use super::operator::Errand;
 use super::output::Seen;
 use super::standing::{LOST, OLD_DISK, named};
 use super::{Driver, Live};
-use crate::acquaintances::{Acquaintance, bare};
+use crate::address_book::{Contact, bare};
 use crate::handle::Hosts;
 use crate::identity::peer_of;
 use crate::link::{Command, Obstacle, Role};
@@ -39,7 +39,7 @@ pub(crate) struct Outlook {
     /// The view that was last spoken of.
     view: u64,
     /// Members that this peer has met, also in former lives, so that people can tell who is missing.
-    pub(super) met: BTreeMap<PeerId, Acquaintance>,
+    pub(super) met: BTreeMap<PeerId, Contact>,
     /// Whom the transport was told to look for.
     sought: BTreeSet<PeerId>,
     /// Peers with old disks that were spoken of.
@@ -57,7 +57,7 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    pub(crate) fn new(looks_at: String, origin: Arc<Origin>, known: Vec<Acquaintance>) -> Self {
+    pub(crate) fn new(looks_at: String, origin: Arc<Origin>, known: Vec<Contact>) -> Self {
         let met = known.into_iter().map(|known| (peer_of(&known.network), known));
         Self {
             looked: LocalTime::MIN,
@@ -319,7 +319,7 @@ impl<P: Live> Driver<P> {
             Some(Place { view: view.number, since, silent_for, forgot })
         };
         let text = |address: &Multiaddr| bare(address).to_string();
-        let report = |peer, known: Option<&Acquaintance>, since: Option<LocalTime>| PeerReport {
+        let report = |peer, known: Option<&Contact>, since: Option<LocalTime>| PeerReport {
             peer,
             name: known.and_then(|known| known.name.clone()),
             network: known.map(|known| known.network.to_string()).unwrap_or_default(),

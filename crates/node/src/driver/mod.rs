@@ -52,7 +52,7 @@ use self::membership::Outlook;
 use self::operator::Errand;
 use self::output::{Output, World};
 use self::peers::Peers;
-use crate::acquaintances::Acquaintance;
+use crate::address_book::Contact;
 use crate::clock;
 use crate::control::Answer;
 use crate::handle::Local;
@@ -122,7 +122,7 @@ pub(crate) struct Setup<P: Protocol> {
     pub(crate) votes: (usize, usize),
     pub(crate) lease_max: Span,
     /// Who the others were in former lives.
-    pub(crate) known: Vec<Acquaintance>,
+    pub(crate) known: Vec<Contact>,
     /// What peers are called, to be kept up to date.
     pub(crate) names: Book,
     /// Where this peer was told to look for others: the end of a sentence.

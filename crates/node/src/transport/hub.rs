@@ -27,8 +27,8 @@ use super::search::Search;
 use super::session::{Note, Order};
 use super::streams::Purpose;
 use super::swarm::Behaviour;
-use crate::acquaintances::bare;
-use crate::config::{Config, Weather};
+use crate::address_book::bare;
+use crate::config::{Config, FaultInjection};
 use crate::identity::peer_of;
 use crate::link::{Command, Event, Obstacle, PeerInfo, Role};
 
@@ -59,7 +59,7 @@ pub(super) struct Measure {
 pub(crate) struct Hub {
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) me: Arc<Me>,
-    pub(super) weather: Option<Weather>,
+    pub(super) injection: Option<FaultInjection>,
     /// Where others are told to find this peer; empty: where it listens.
     pub(super) advertise: Vec<Multiaddr>,
     pub(super) mesh_max: usize,
@@ -99,7 +99,7 @@ impl Hub {
         Self {
             swarm,
             me: Arc::new(me),
-            weather: config.weather,
+            injection: config.injection,
             advertise,
             mesh_max: config.mesh_max,
             contacts: BTreeMap::new(),

@@ -117,5 +117,5 @@ pub(crate) const RELAYED_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// And carries so much.
 pub(crate) const RELAYED_BYTES_MAX: u64 = 1 << 30;
 
-/// Batches of frames that bad weather holds up at a time.
+/// Batches of frames that an injected delay holds up at a time.
 pub(crate) const DELAYED_MAX: usize = 65_536;

@@ -26,6 +26,7 @@ mod echo;
 mod gate;
 mod handshake;
 mod hub;
+mod injection;
 mod limits;
 mod notes;
 mod record;
@@ -37,7 +38,6 @@ mod swarm_events;
 mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
-mod weather;
 
 use std::io;
 use std::net::{IpAddr, TcpListener};

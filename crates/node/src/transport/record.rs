@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::handshake::{addresses_from, addresses_to};
 use super::limits::RECORDS_MAX;
-use crate::acquaintances::bare;
+use crate::address_book::bare;
 use crate::link::{PeerInfo, Role};
 use crate::wire::{Frames, Kind};
 

@@ -16,14 +16,14 @@ use tokio::time::{MissedTickBehavior, sleep, timeout};
 
 use super::contact::TWIN;
 use super::handshake::{self, Code, Failure, Me, Side};
+use super::injection::Delayed;
 use super::limits::{
     HEARTBEAT_EVERY, LATE_MAX, READ_LEN, RECORDS_MAX, SILENCE_MAX, UNHEARD_MAX, WEIGH_MAX,
     WRITE_LEN,
 };
 use super::record::{Record, Remote};
-use super::weather::Delayed;
 use crate::clock;
-use crate::config::Weather;
+use crate::config::FaultInjection;
 use crate::link::{Event, Outbox, OutboxReader, Parting, PeerInfo, SessionId};
 use crate::wire::{Frames, Kind, Splitter, WireError};
 
@@ -103,7 +103,7 @@ pub(crate) struct Session {
     pub(crate) remote: Remote,
     pub(crate) notes: mpsc::Sender<Note>,
     pub(crate) events: mpsc::Sender<Event>,
-    pub(crate) weather: Option<Weather>,
+    pub(crate) injection: Option<FaultInjection>,
 }
 
 impl Session {
@@ -159,7 +159,7 @@ impl Session {
         let pulse = Pulse::new();
         let (reader, writer) = stream.split();
         let gauge = frames.gauge();
-        let writer = Writer { stream: writer, frames, orders, weather: self.weather };
+        let writer = Writer { stream: writer, frames, orders, injection: self.injection };
         let parting = tokio::select! {
             parting = self.read(reader, session, peer, &pulse) => parting,
             parting = writer.run(first, &pulse) => parting,
@@ -361,13 +361,13 @@ struct Writer<S> {
     stream: S,
     frames: OutboxReader,
     orders: mpsc::Receiver<Order>,
-    weather: Option<Weather>,
+    injection: Option<FaultInjection>,
 }
 
 impl<S: futures::AsyncWrite + Unpin> Writer<S> {
     /// Writes all that waits, in one go, whenever something does.
     async fn run(mut self, first: Vec<u8>, pulse: &Pulse) -> Parting {
-        let mut delayed = self.weather.map(Delayed::new);
+        let mut delayed = self.injection.map(Delayed::new);
         let mut batch = first;
         loop {
             if !batch.is_empty() && self.write(&batch).await.is_err() {

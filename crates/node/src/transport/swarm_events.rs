@@ -194,7 +194,7 @@ impl Hub {
             remote: over.remote.clone(),
             notes: self.note_sender.clone(),
             events: self.events.clone(),
-            weather: self.weather,
+            injection: self.injection,
         };
         self.tasks.spawn(session.run(stream));
     }

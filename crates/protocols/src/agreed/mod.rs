@@ -20,7 +20,7 @@
 //!    the newcomer has found out which votes are out (4). So of the votes that count in a view, none are left
 //!    when the next but one begins.
 //! 3. *Who lost its data is out* until views have removed it and added it again.
-//! 4. *Whoever is new asks the others first* (Sigma's `joining`), once they are in the new view, and gives its vote to whoever may
+//! 4. *Whoever is new asks the others first* (Sigma's `state_transfer`), once they are in the new view, and gives its vote to whoever may
 //!    have won without it. If they do not answer, it waits for a lease before it votes. So does who came back,
 //!    and everybody in a view that an operator made, and the one with whom a view becomes large.
 //!

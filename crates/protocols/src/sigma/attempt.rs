@@ -7,9 +7,9 @@ use sigmalock_core::{
     ReplicaId, Span, Token,
 };
 
-use super::ballot::Ballot;
 use super::message::{Answer, GrantId, Renewal, Response, Ticket, Vote};
 use super::seat::{Held, News};
+use super::tally::Tally;
 use super::{Config, Cx, Mutant, Note};
 use crate::parts::{Alarm, Guard, Rules, User};
 
@@ -21,7 +21,7 @@ pub(super) struct Attempt {
     pub(super) ttl: Span,
     only_try: bool,
     pub(super) gives_up_at: LocalTime,
-    pub(super) ballot: Ballot,
+    pub(super) tally: Tally,
     pub(super) phase: Phase,
     /// Whether it has stepped out of the others' way, because too many hosts cannot vote for it to win.
     pub(super) aside: bool,
@@ -76,7 +76,7 @@ impl Attempt {
             ttl: wish.ttl,
             only_try: wish.patience == Patience::Try,
             gives_up_at,
-            ballot: Ballot::new(cx.hosting.seats(&wish.name)),
+            tally: Tally::new(cx.hosting.seats(&wish.name)),
             phase: Phase::Asking,
             aside: false,
             turn_until: LocalTime::MIN,
@@ -89,12 +89,12 @@ impl Attempt {
             told_ahead: None,
             alarm: Alarm::new(),
         };
-        for index in 0..attempt.ballot.len() {
+        for index in 0..attempt.tally.len() {
             attempt.ask(config, cx, index);
         }
-        attempt.ballot.mark_down(down);
+        attempt.tally.mark_down(down);
         // Who knows no hosts yet may wait for some, or not.
-        let nobody = attempt.ballot.len() == 0 || attempt.cannot_win(config, cx);
+        let nobody = attempt.tally.len() == 0 || attempt.cannot_win(config, cx);
         attempt.wake_by(cx, if nobody { cx.now() } else { gives_up_at });
         attempt
     }
@@ -105,13 +105,13 @@ impl Attempt {
     ) -> Step {
         let &Response { life, sequence, echo, answer, .. } = response;
         let now = cx.now();
-        let here = self.ballot.find(response.replica.index);
+        let here = self.tally.find(response.replica.index);
         let here = here.filter(|index| self.is_host(cx, from, *index, &response.replica));
         let Some(index) = here else {
             cx.note(Note::Malformed);
             return Step::Continue;
         };
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         let awaited = seat.tries > 0 && echo.sent == seat.asked_at;
         if !seat.hear(life, sequence, echo) && !config.breaks(Mutant::CountsStaleResponses) {
             cx.note(Note::StaleResponse);
@@ -153,7 +153,7 @@ impl Attempt {
                 seat.yielding = false;
                 let news = owner.map_or(News::Nobody, |owner| News::Theirs(owner, now));
                 if owner.is_some() || !seat.vote_is_older || seat.held().is_none() {
-                    self.ballot.set_news(index, news);
+                    self.tally.set_news(index, news);
                 }
                 // The host's advice says when the turn comes; the news of it takes a while longer.
                 self.ask_later(cx, index, wait + self.round_trip * 2);
@@ -168,7 +168,7 @@ impl Attempt {
         if self.only_try || !matches!(self.phase, Phase::Asking) {
             return;
         }
-        if let Some((ahead, wait)) = self.ballot.place(config.quorum)
+        if let Some((ahead, wait)) = self.tally.place(config.quorum)
             && self.told_ahead != Some(ahead)
         {
             self.told_ahead = Some(ahead);
@@ -182,25 +182,25 @@ impl Attempt {
     ) {
         let now = cx.now();
         let yielded =
-            self.ballot.seat(index).yielded.filter(|yielded| yielded.life == vote.grant.life);
+            self.tally.seat(index).yielded.filter(|yielded| yielded.life == vote.grant.life);
         if yielded.is_some_and(|yielded| vote.grant.number <= yielded.number)
             && !config.breaks(Mutant::CountsYieldedVotes)
             && !config.breaks(Mutant::CountsStaleResponses)
         {
             // Said before the YIELD arrived, or the YIELD was lost. It is said again, even if a host that
             // was not sure of its votes had answered as if it had none out.
-            self.ballot.set_news(index, News::Unknown);
-            self.ballot.seat_mut(index).yielding = true;
+            self.tally.set_news(index, News::Unknown);
+            self.tally.seat_mut(index).yielding = true;
             if self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
             return;
         }
-        let before = self.ballot.seat(index).held().filter(|held| held.grant == vote.grant);
+        let before = self.tally.seat(index).held().filter(|held| held.grant == vote.grant);
         let expiry = expiry(config, now, echo, vote.lease, self.ttl);
         let expiry = before.map_or(expiry, |held| held.expiry.max(expiry));
         if expiry <= now && !self.seals_blindly(config) {
-            self.ballot.set_news(index, News::Unknown);
+            self.tally.set_news(index, News::Unknown);
             // After a long wait the margin may have eaten the lease; asking brings a fresh echo. If
             // even that is too old, the network is slow.
             if asked {
@@ -208,18 +208,18 @@ impl Attempt {
             }
             return self.ask(config, cx, index);
         }
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         seat.ask_at = LocalTime::NEVER;
         (seat.yielding, seat.vote_is_older) = (false, false);
         let held = Held { grant: vote.grant, proposal: vote.proposal, expiry };
-        self.ballot.set_news(index, News::Mine(held));
+        self.tally.set_news(index, News::Mine(held));
         self.wake_by(cx, expiry);
-        let recalled = self.ballot.seat(index).recalled == Some(vote.grant);
+        let recalled = self.tally.seat(index).recalled == Some(vote.grant);
         if recalled && self.yields(config) {
             return self.give_back(config, cx, index, vote.grant);
         }
         if let Some(guard) = self.guard() {
-            let deadline = self.ballot.deadline(config.quorum, cx.hosting);
+            let deadline = self.tally.deadline(config.quorum, cx.hosting);
             if deadline > guard.deadline() + self.ttl / 8 {
                 self.extend(cx, deadline);
             }
@@ -243,14 +243,14 @@ impl Attempt {
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: u16,
         grant: GrantId,
     ) {
-        let Some(index) = self.ballot.find(index) else {
+        let Some(index) = self.tally.find(index) else {
             return cx.note(Note::Malformed);
         };
-        if self.ballot.seat(index).held().is_none_or(|held| held.grant != grant) {
+        if self.tally.seat(index).held().is_none_or(|held| held.grant != grant) {
             // It has overtaken the vote itself. Writers in that place find out soon enough that nobody can
             // win; readers, and those who want permits, may take each other for winners.
             if self.ticket.mode != Mode::Exclusive {
-                self.ballot.seat_mut(index).recalled = Some(grant);
+                self.tally.seat_mut(index).recalled = Some(grant);
             }
         } else if matches!(self.phase, Phase::Asking) {
             self.give_back(config, cx, index, grant);
@@ -259,7 +259,7 @@ impl Attempt {
 
     /// Whether this request has not won, and so makes way for an older one.
     fn yields(&self, config: &Config<impl Rules>) -> bool {
-        matches!(self.phase, Phase::Asking) && self.ballot.votes() < config.quorum.m()
+        matches!(self.phase, Phase::Asking) && self.tally.votes() < config.quorum.m()
     }
 
     /// RENEWED, for one vote.
@@ -270,16 +270,16 @@ impl Attempt {
         if self.guard().is_none() {
             return;
         }
-        let Some(index) = self.ballot.find(renewal.index) else {
+        let Some(index) = self.tally.find(renewal.index) else {
             return cx.note(Note::Malformed);
         };
-        match &mut self.ballot.seat_mut(index).news {
+        match &mut self.tally.seat_mut(index).news {
             News::Mine(held)
                 if renewal.good && held.grant == renewal.grant && held.expiry > cx.now() =>
             {
                 let lease = Lease { given: echo.heard, ttl: self.ttl };
                 held.expiry = held.expiry.max(config.margin(true).expiry(echo, lease));
-                let deadline = self.ballot.deadline(config.quorum, cx.hosting);
+                let deadline = self.tally.deadline(config.quorum, cx.hosting);
                 self.extend(cx, deadline);
             }
             // Gone, or in the hands of the host's next life: asked for anew. The guard's deadline stands.
@@ -301,13 +301,13 @@ impl Attempt {
             self.probe_period = (self.probe_period * 2).min(config.retry_max);
             self.probe_at = now + self.probe_period;
         }
-        self.ballot.drop_expired(now, self.guard().is_none());
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
+        self.tally.drop_expired(now, self.guard().is_none());
+        for index in 0..self.tally.len() {
+            let seat = self.tally.seat(index);
             if seat.is_due(now) || (probing && seat.is_foreign()) {
                 // Twice without an answer: vote holders do not wait on it.
                 if seat.tries >= 2 && !matches!(seat.news, News::Mine(_) | News::Nobody) {
-                    self.ballot.set_news(index, News::Silent);
+                    self.tally.set_news(index, News::Silent);
                 }
                 self.ask(config, cx, index);
             }
@@ -321,8 +321,8 @@ impl Attempt {
     pub(super) fn on_peer(
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, peer: PeerId, up: bool,
     ) -> Step {
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat_mut(index);
+        for index in 0..self.tally.len() {
+            let seat = self.tally.seat_mut(index);
             let here = seat.host == Some(peer);
             seat.sent_on &= up || !here;
             let held = seat.held().is_some();
@@ -337,7 +337,7 @@ impl Attempt {
             // A vote counts until it runs out, whatever became of its host; whoever hosts the replica
             // now may have been handed it, and can renew it.
             if here && !up && !held {
-                self.ballot.set_news(index, News::Nobody);
+                self.tally.set_news(index, News::Nobody);
             }
             if moved || (here && up) {
                 self.ask(config, cx, index);
@@ -351,9 +351,9 @@ impl Attempt {
     pub(super) fn on_view(
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, down: &BTreeSet<PeerId>,
     ) -> Step {
-        self.ballot.reseat(&cx.hosting.seats(&self.name));
-        self.ballot.mark_down(down);
-        for index in 0..self.ballot.len() {
+        self.tally.reseat(&cx.hosting.seats(&self.name));
+        self.tally.mark_down(down);
+        for index in 0..self.tally.len() {
             self.ask(config, cx, index);
         }
         self.decide(config, cx)
@@ -363,12 +363,12 @@ impl Attempt {
     fn is_host(
         &mut self, cx: Cx<'_, '_, impl Rules>, from: PeerId, index: usize, replica: &ReplicaId,
     ) -> bool {
-        if self.ballot.seat(index).host == Some(from) {
+        if self.tally.seat(index).host == Some(from) {
             return true;
         }
         let moved = cx.hosting.hands_over() && cx.hosting.host_of(replica) == Some(from);
         if moved {
-            self.ballot.move_seat(index, Some(from));
+            self.tally.move_seat(index, Some(from));
         }
         moved
     }
@@ -382,7 +382,7 @@ impl Attempt {
         if !cannot_win && self.aside {
             self.come_back(config, cx);
         }
-        if self.ballot.votes() >= config.quorum.m() && self.has_won(config, cx) {
+        if self.tally.votes() >= config.quorum.m() && self.has_won(config, cx) {
             return Step::Continue;
         }
         if let Phase::Sealing(_) = self.phase {
@@ -391,7 +391,7 @@ impl Attempt {
         }
         self.seal_at = LocalTime::NEVER;
         if let Some(mine) = self.ticket.mode.permits()
-            && let Some(of) = self.ballot.other_number(config.quorum)
+            && let Some(of) = self.tally.other_number(config.quorum)
         {
             let of = if config.breaks(Mutant::NamesItsOwnNumber) { mine } else { of };
             let refusal = Refusal::OtherPermits { of };
@@ -401,12 +401,12 @@ impl Attempt {
             self.stand_aside(config, cx);
             return if self.only_try { Step::Over(LockReply::Busy) } else { Step::Continue };
         }
-        let nowhere = config.quorum.n().saturating_sub(self.ballot.len());
-        if self.ballot.foreign() + nowhere > config.quorum.n() - config.quorum.m() {
+        let nowhere = config.quorum.n().saturating_sub(self.tally.len());
+        if self.tally.foreign() + nowhere > config.quorum.n() - config.quorum.m() {
             if self.only_try {
                 return Step::Over(LockReply::Busy);
             }
-            if self.ballot.votes() > 0 && self.nobody_can_win(config, cx.now()) {
+            if self.tally.votes() > 0 && self.nobody_can_win(config, cx.now()) {
                 if self.yield_from <= cx.now() {
                     self.yield_all(config, cx);
                 } else {
@@ -414,7 +414,7 @@ impl Attempt {
                 }
             }
         }
-        if self.ballot.votes() == 0 {
+        if self.tally.votes() == 0 {
             self.probe_at = LocalTime::NEVER;
         } else if self.probe_at == LocalTime::NEVER {
             self.probe_period = self.retry_after(config, 0) * 3 / 4;

@@ -10,17 +10,17 @@ use sigmalock_core::{
 };
 
 use super::inspect;
-use super::joining::Joining;
 use super::message::{Ask, Claim, GrantId, HandOffId, Message, Renewal, Spent, Ticket};
 use super::neighbours::Neighbours;
 use super::replica::Replica;
+use super::state_transfer::StateTransfer;
 use super::{Config, Cx, Durable, DurableKey, Mutant, Note, Sigma, Timer};
 use crate::parts::Rules;
 use crate::parts::{Hosting, HybridClock, Quorum};
 
 /// What the replicas of one host share.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct Desk<R> {
+pub(super) struct HostState<R> {
     pub(super) me: PeerId,
     pub(super) config: Config<R>,
     /// Whether others may host tomorrow.
@@ -47,7 +47,7 @@ pub(super) struct Desk<R> {
     pub(super) leaving: bool,
 }
 
-impl<R: Rules> Desk<R> {
+impl<R: Rules> HostState<R> {
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
         self.config.breaks(mutant)
     }
@@ -74,12 +74,12 @@ impl<R: Rules> Desk<R> {
 /// The host's side of Sigma.
 #[derive(Debug, Clone, Hash)]
 pub(super) struct Host<R> {
-    pub(super) desk: Desk<R>,
+    pub(super) state: HostState<R>,
     pub(super) replicas: BTreeMap<ReplicaId, Replica>,
     /// Hand-offs taken, and until when copies of them may come.
     pub(super) taken: BTreeMap<HandOffId, LocalTime>,
     /// What it has found out so far, as the newcomer of a view.
-    pub(super) joining: Option<Joining>,
+    pub(super) state_transfer: Option<StateTransfer>,
     /// The newest view as whose newcomer it knows what the others promised.
     pub(super) settled: u64,
 }
@@ -90,7 +90,7 @@ impl<R: Rules> Host<R> {
         birth: Birth<Sigma<R>>,
     ) -> Self {
         let now = cx.now();
-        let desk = Desk {
+        let state = HostState {
             me,
             config,
             moves: cx.hosting.moves(),
@@ -107,24 +107,24 @@ impl<R: Rules> Host<R> {
             leaving: false,
         };
         let (replicas, taken) = (BTreeMap::new(), BTreeMap::new());
-        let mut host = Self { desk, replicas, taken, joining: None, settled: 0 };
+        let mut host = Self { state, replicas, taken, state_transfer: None, settled: 0 };
         let remembers = match birth {
             Birth::First => true,
             Birth::Amnesiac => false,
             Birth::Recovered(records) => host.recover(cx, records),
         };
-        let Self { desk, replicas, .. } = &mut host;
-        if !remembers && !desk.breaks(Mutant::VotesWithoutMemory) {
-            desk.abstain_until = now + desk.config.lease_max;
+        let Self { state, replicas, .. } = &mut host;
+        if !remembers && !state.breaks(Mutant::VotesWithoutMemory) {
+            state.abstain_until = now + state.config.lease_max;
         }
-        if !desk.config.durable {
+        if !state.config.durable {
             cx.persist(DurableKey::Floor, None);
         } else if remembers {
-            desk.vouch(cx);
+            state.vouch(cx);
         }
         // Only now is it known whether it may vote.
         for replica in replicas.values_mut() {
-            replica.on_timer(desk, cx);
+            replica.on_timer(state, cx);
         }
         host
     }
@@ -137,46 +137,46 @@ impl<R: Rules> Host<R> {
         for (key, record) in records {
             match (key, record) {
                 (DurableKey::Replica(id), Durable::Replica(saved)) => {
-                    let mut replica = Replica::new(id.clone(), &self.desk, now);
-                    replica.restore(&mut self.desk, now, &saved);
+                    let mut replica = Replica::new(id.clone(), &self.state, now);
+                    replica.restore(&mut self.state, now, &saved);
                     self.replicas.insert(id, replica);
                 }
                 (DurableKey::Waiter { replica, ticket }, Durable::Waiter(ttl)) => {
                     waiters.push((replica, ticket, ttl));
                 }
                 (DurableKey::Floor, Durable::Floor(floor)) => {
-                    self.desk.floor = floor;
+                    self.state.floor = floor;
                     vouches = true;
                 }
                 _ => cx.note(Note::Malformed),
             }
         }
         for (id, ticket, ttl) in waiters {
-            let Self { desk, replicas, .. } = &mut *self;
+            let Self { state, replicas, .. } = &mut *self;
             let replica = replicas.entry(id);
-            let replica = replica.or_insert_with_key(|id| Replica::new(id.clone(), desk, now));
-            replica.restore_waiter(desk, now, ticket, ttl);
+            let replica = replica.or_insert_with_key(|id| Replica::new(id.clone(), state, now));
+            replica.restore_waiter(state, now, ticket, ttl);
         }
         vouches
     }
 
     pub(super) fn on_request(&mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask) {
-        self.on_ask(cx, from, ask, |replica, desk, cx| {
-            replica.on_request(desk, cx, ask);
+        self.on_ask(cx, from, ask, |replica, state, cx| {
+            replica.on_request(state, cx, ask);
         });
     }
 
     pub(super) fn on_yield(&mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask, grant: GrantId) {
-        self.on_ask(cx, from, ask, |replica, desk, cx| {
-            replica.on_yield(desk, cx, ask, grant);
+        self.on_ask(cx, from, ask, |replica, state, cx| {
+            replica.on_yield(state, cx, ask, grant);
         });
     }
 
     pub(super) fn on_seal(
         &mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask, grant: GrantId, token: Token,
     ) {
-        self.on_ask(cx, from, ask, |replica, desk, cx| {
-            replica.on_seal(desk, cx, ask, grant, token);
+        self.on_ask(cx, from, ask, |replica, state, cx| {
+            replica.on_seal(state, cx, ask, grant, token);
         });
     }
 
@@ -188,7 +188,7 @@ impl<R: Rules> Host<R> {
             return cx.note(Note::Malformed);
         }
         if let Some(replica) = self.replicas.get_mut(id) {
-            replica.on_withdraw(&mut self.desk, cx, ticket, grant);
+            replica.on_withdraw(&mut self.state, cx, ticket, grant);
         }
     }
 
@@ -200,12 +200,12 @@ impl<R: Rules> Host<R> {
         }
         // What is still here goes as it is to whoever hosts it now, so it had better be up to date.
         if let Some(replica) = self.replicas.get_mut(id) {
-            replica.touch(&self.desk, cx);
-            replica.on_release(&mut self.desk, cx, ticket, spent);
+            replica.touch(&self.state, cx);
+            replica.on_release(&mut self.state, cx, ticket, spent);
             self.sends_on(cx, id, ticket);
         } else {
-            self.with_replica(cx, id, ticket, |replica, desk, cx| {
-                replica.on_release(desk, cx, ticket, spent);
+            self.with_replica(cx, id, ticket, |replica, state, cx| {
+                replica.on_release(state, cx, ticket, spent);
             });
         }
     }
@@ -214,7 +214,7 @@ impl<R: Rules> Host<R> {
         &mut self, cx: Cx<'_, '_, R>, from: PeerId, sent: LocalTime, claims: &[Claim],
     ) {
         let echo = Echo { sent, heard: cx.now().stamp() };
-        if claims.len() > self.desk.config.limits.claims_max {
+        if claims.len() > self.state.config.limits.claims_max {
             return cx.note(Note::Malformed);
         }
         let mine = claims.iter().filter(|claim| claim.ticket.request.client == from);
@@ -223,9 +223,9 @@ impl<R: Rules> Host<R> {
             if self.sends_on(cx, &claim.replica, claim.ticket) {
                 continue;
             }
-            let Self { desk, replicas, .. } = &mut *self;
+            let Self { state, replicas, .. } = &mut *self;
             let good = match replicas.get_mut(&claim.replica) {
-                Some(replica) => replica.on_claim(desk, cx, claim, echo),
+                Some(replica) => replica.on_claim(state, cx, claim, echo),
                 None => Some(false),
             };
             renewals.extend(good.map(|good| Renewal {
@@ -235,29 +235,29 @@ impl<R: Rules> Host<R> {
                 good,
             }));
         }
-        if !renewals.is_empty() || !self.desk.moves {
+        if !renewals.is_empty() || !self.state.moves {
             cx.send(from, Message::Renewed { echo, renewals });
         }
     }
 
     pub(super) fn on_timer(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId) {
         let Some(replica) = self.replicas.get_mut(id) else { return };
-        if replica.on_timer(&mut self.desk, cx) {
+        if replica.on_timer(&mut self.state, cx) {
             return;
         }
-        self.desk.floor = self.desk.floor.max(replica.highest_token());
+        self.state.floor = self.state.floor.max(replica.highest_token());
         self.replicas.remove(id);
-        if self.desk.config.durable {
-            cx.persist(DurableKey::Floor, Some(Durable::Floor(self.desk.floor)));
+        if self.state.config.durable {
+            cx.persist(DurableKey::Floor, Some(Durable::Floor(self.state.floor)));
             cx.persist(DurableKey::Replica(id.clone()), None);
         }
     }
 
     /// Peers have agreed on another membership.
     pub(super) fn on_view(&mut self, cx: Cx<'_, '_, R>, view: &View) {
-        self.desk.views += 1;
-        self.desk.config.quorum = Quorum::of_view(view.members.len());
-        self.joining = None;
+        self.state.views += 1;
+        self.state.config.quorum = Quorum::of_view(view.members.len());
+        self.state_transfer = None;
         match view.part {
             // Others may have shown tokens meanwhile that this host does not know.
             Part::Stays | Part::Outside => {
@@ -277,19 +277,19 @@ impl<R: Rules> Host<R> {
     /// because whoever gets the vote next is written there instead; but a restart would give it back to somebody who
     /// is gone.
     fn forget_all(&mut self, cx: Cx<'_, '_, R>) {
-        if self.desk.breaks(Mutant::KeepsOldVotes) {
+        if self.state.breaks(Mutant::KeepsOldVotes) {
             return self.replicas.values_mut().for_each(Replica::lose_certainty);
         }
         for (id, mut replica) in core::mem::take(&mut self.replicas) {
             self.raise_floor(cx, replica.highest_token());
             cx.cancel_timer(Timer::Replica(id));
-            replica.erase(&self.desk, cx);
+            replica.erase(&self.state, cx);
         }
     }
 
     /// Whether nothing is left here, nor on its way to another host.
     pub(super) fn has_handed_over(&self) -> bool {
-        self.replicas.is_empty() && self.desk.neighbours.under_way() == 0
+        self.replicas.is_empty() && self.state.neighbours.under_way() == 0
     }
 
     /// How many replicas this host remembers.
@@ -302,7 +302,7 @@ impl<R: Rules> Host<R> {
     ) -> Vec<ReplicaReport> {
         let first = ReplicaId { name: name.clone(), index: 0 };
         let of_name = self.replicas.range(first..=inspect::beyond(name));
-        of_name.map(|(_, replica)| replica.report(&self.desk, hosting, now)).collect()
+        of_name.map(|(_, replica)| replica.report(&self.state, hosting, now)).collect()
     }
 
     /// The name of each replica, in order.
@@ -313,23 +313,23 @@ impl<R: Rules> Host<R> {
 
     fn on_ask(
         &mut self, cx: Cx<'_, '_, R>, from: PeerId, ask: &Ask,
-        then: impl FnOnce(&mut Replica, &mut Desk<R>, Cx<'_, '_, R>),
+        then: impl FnOnce(&mut Replica, &mut HostState<R>, Cx<'_, '_, R>),
     ) {
         let sane = ask.ticket.request.client == from
             && !matches!(ask.ticket.mode, Mode::Permit { .. })
             && ask.ticket.mode.is_possible()
             && ask.ttl > Span::ZERO
-            && ask.ttl <= self.desk.config.lease_max;
+            && ask.ttl <= self.state.config.lease_max;
         if !sane {
             return cx.note(Note::Malformed);
         }
-        self.desk.clock.observe(ask.ticket.order);
+        self.state.clock.observe(ask.ticket.order);
         self.with_replica(cx, &ask.replica, ask.ticket, then);
     }
 
     fn with_replica(
         &mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket,
-        then: impl FnOnce(&mut Replica, &mut Desk<R>, Cx<'_, '_, R>),
+        then: impl FnOnce(&mut Replica, &mut HostState<R>, Cx<'_, '_, R>),
     ) {
         if !cx.hosting.has_replica(id.index) {
             return cx.note(Note::Malformed);
@@ -341,18 +341,18 @@ impl<R: Rules> Host<R> {
             return cx.note(Note::TooManyReplicas);
         }
         if let Some(replica) = self.replicas.get_mut(id) {
-            replica.touch(&self.desk, cx);
-            then(replica, &mut self.desk, cx);
+            replica.touch(&self.state, cx);
+            then(replica, &mut self.state, cx);
         }
     }
 
     /// Sees to it that there is such a replica. False if there are too many.
     pub(super) fn make(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId) -> bool {
         if !self.replicas.contains_key(id) {
-            if self.replicas.len() >= self.desk.config.limits.replicas_max {
+            if self.replicas.len() >= self.state.config.limits.replicas_max {
                 return false;
             }
-            self.replicas.insert(id.clone(), Replica::new(id.clone(), &self.desk, cx.now()));
+            self.replicas.insert(id.clone(), Replica::new(id.clone(), &self.state, cx.now()));
         }
         true
     }
@@ -361,15 +361,15 @@ impl<R: Rules> Host<R> {
     /// agree on who is in, it will find out.
     fn sends_on(&mut self, cx: Cx<'_, '_, R>, id: &ReplicaId, ticket: Ticket) -> bool {
         let here = self.replicas.get_mut(id);
-        let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.desk, cx));
-        if !self.desk.moves || mine {
+        let mine = here.is_some_and(|replica| replica.stubborn || replica.is_mine(&self.state, cx));
+        if !self.state.moves || mine {
             return false;
         }
         let host = cx.hosting.host_of(id);
         if !cx.hosting.hands_over() {
-            return host != Some(self.desk.me);
+            return host != Some(self.state.me);
         }
-        let host = host.filter(|host| *host != self.desk.me);
+        let host = host.filter(|host| *host != self.state.me);
         if let Some(to) = host {
             cx.note(Note::SentOn);
             let replica = id.clone();

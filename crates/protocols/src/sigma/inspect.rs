@@ -82,7 +82,7 @@ impl<R: Rules> Client<R> {
 impl Attempt {
     fn votes_report(&self) -> VotesReport {
         let mut report = VotesReport::default();
-        for seat in self.ballot.seats() {
+        for seat in self.tally.seats() {
             *match seat.news {
                 News::Mine(_) => &mut report.mine,
                 News::Theirs(..) => &mut report.theirs,

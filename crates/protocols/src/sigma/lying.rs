@@ -37,10 +37,10 @@ impl<R: Rules> Sigma<R> {
     ) -> Option<(ReplicaId, Owners)> {
         let (_, host) = self.roles.as_mut()?;
         let replica = host.replicas.get_mut(&ask.replica)?;
-        if !replica.is_mine(&host.desk, cx) && host.desk.moves {
+        if !replica.is_mine(&host.state, cx) && host.state.moves {
             return None;
         }
-        replica.settle(&mut host.desk, cx);
+        replica.settle(&mut host.state, cx);
         let has_it = replica.owners.get(&ask.ticket).is_some();
         if has_it && !yields || replica.owners.len() >= OWNERS_MAX {
             return None;
@@ -62,7 +62,7 @@ impl<R: Rules> Sigma<R> {
         for replica in host.replicas.values_mut() {
             while !replica.queue.is_empty() && replica.owners.len() < OWNERS_MAX {
                 let owners = core::mem::take(&mut replica.owners);
-                replica.settle(&mut host.desk, cx);
+                replica.settle(&mut host.state, cx);
                 let served = !replica.owners.is_empty();
                 replica.owners.put_back(owners);
                 if !served {

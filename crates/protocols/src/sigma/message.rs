@@ -45,7 +45,7 @@ use sigmalock_core::{
     Token,
 };
 
-pub use super::luggage::{
+pub use super::payload::{
     HANDED_WAITERS_MAX, HandOff, HandOffId, HandedVote, HandedWaiter, OWNERS_MAX, VOTES_PAGE_MAX,
     Votes, VotesOn,
 };

@@ -64,41 +64,41 @@
 //!
 //! The host's side: `host` keeps the table of replicas; `replica` is one of them, with its vote and
 //! `owners`, `queue`, tombstones and `tokens`; `answering` is what it says to those who ask, `saving` what it
-//! writes down. `moving` is how replicas move, `handing` and `luggage` what one takes along, `neighbours` what
-//! a host knows of other peers, `joining` how the newcomer of a view finds out which votes are out; `lying` what it
+//! writes down. `moving` is how replicas move, `handing` and `payload` what one takes along, `neighbours` what
+//! a host knows of other peers, `state_transfer` how the newcomer of a view finds out which votes are out; `lying` what it
 //! does in experiments where some lie.
 //!
 //! The client's side: `client` keeps the table of requests; `attempt` is one of them, with the paper's
-//! three outcomes in `decide`; `winning` is the first of them, `yielding` the third, `aside` what it does while it cannot win,
-//! `sealing` what it does about tokens, `speech` what it says and when; `ballot` is what it knows of all
+//! three outcomes in `decide`; `winning` is the first of them, `yielding` the third, `withdrawal` what it does while it cannot win,
+//! `sealing` what it does about tokens, `speech` what it says and when; `tally` is what it knows of all
 //! replicas, `seat` of one. What is the same with every lock is in [`crate::parts::users`].
 
 mod answering;
-mod aside;
 mod attempt;
-mod ballot;
 mod client;
 mod config;
 mod handing;
 mod host;
 mod inspect;
-mod joining;
 pub mod literal;
-mod luggage;
 mod lying;
 pub mod message;
 mod moving;
 mod mutant;
 mod neighbours;
 mod owners;
+mod payload;
 mod queue;
 mod replica;
 mod saving;
 mod sealing;
 mod seat;
 mod speech;
+mod state_transfer;
+mod tally;
 mod tokens;
 mod winning;
+mod withdrawal;
 mod yielding;
 
 use alloc::boxed::Box;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use sigmalock_core::{Echo, Lease, LocalTime, Mode, Span};
 
 use super::Mutant;
-use super::host::Desk;
+use super::host::HostState;
 use super::message::{OWNERS_MAX, Ticket, Vote};
 use crate::parts::Rules;
 
@@ -30,12 +30,12 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    pub(super) fn lease_end(&self, desk: &Desk<impl Rules>) -> LocalTime {
+    pub(super) fn lease_end(&self, state: &HostState<impl Rules>) -> LocalTime {
         let Lease { given, ttl } = self.vote.lease;
-        if desk.breaks(Mutant::NeverEndsLeases) {
+        if state.breaks(Mutant::NeverEndsLeases) {
             return LocalTime::NEVER;
         }
-        let early = if desk.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
+        let early = if state.breaks(Mutant::EndsLeasesEarly) { ttl / 4 } else { Span::ZERO };
         LocalTime::from_micros(given.as_micros()) + (ttl - early)
     }
 
@@ -97,8 +97,8 @@ impl Owners {
     }
 
     /// Whether one more may have the vote, too.
-    pub(super) fn admit(&self, desk: &Desk<impl Rules>, mode: Mode) -> bool {
-        let shares = |owner: &Owner| shares(desk, mode, owner.ticket.mode);
+    pub(super) fn admit(&self, state: &HostState<impl Rules>, mode: Mode) -> bool {
+        let shares = |owner: &Owner| shares(state, mode, owner.ticket.mode);
         self.0.len() < OWNERS_MAX && self.0.iter().all(shares)
     }
 
@@ -127,19 +127,19 @@ impl Owners {
     }
 
     /// Somebody whose lease is over, if there is anybody.
-    pub(super) fn overdue(&self, desk: &Desk<impl Rules>, now: LocalTime) -> Option<&Owner> {
-        self.0.iter().find(|owner| owner.lease_end(desk) <= now)
+    pub(super) fn overdue(&self, state: &HostState<impl Rules>, now: LocalTime) -> Option<&Owner> {
+        self.0.iter().find(|owner| owner.lease_end(state) <= now)
     }
 
     /// When the next of their leases ends.
-    pub(super) fn lease_end(&self, desk: &Desk<impl Rules>) -> LocalTime {
-        self.0.iter().map(|owner| owner.lease_end(desk)).min().unwrap_or(LocalTime::NEVER)
+    pub(super) fn lease_end(&self, state: &HostState<impl Rules>) -> LocalTime {
+        self.0.iter().map(|owner| owner.lease_end(state)).min().unwrap_or(LocalTime::NEVER)
     }
 }
 
 /// Whether these two may have the vote together.
-fn shares(desk: &Desk<impl Rules>, mode: Mode, with: Mode) -> bool {
-    let breaks = |rule| desk.breaks(rule);
+fn shares(state: &HostState<impl Rules>, mode: Mode, with: Mode) -> bool {
+    let breaks = |rule| state.breaks(rule);
     match (mode, with) {
         (Mode::Shared, _) if breaks(Mutant::KeepsReadersApart) => false,
         (_, Mode::Shared) if breaks(Mutant::LetsWritersJoinReaders) => true,

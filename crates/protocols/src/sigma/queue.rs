@@ -7,7 +7,7 @@ use sigmalock_core::lock::PERMITS_MAX;
 use sigmalock_core::{Echo, LocalTime, Mode, PeerId, Span};
 
 use super::Mutant;
-use super::host::Desk;
+use super::host::HostState;
 use super::message::{HandedWaiter, Ticket};
 use super::owners::Owners;
 use crate::parts::Rules;
@@ -46,20 +46,20 @@ impl Queue {
     /// The place of the next one that may have the vote beside its owners: the oldest, or (against the rules)
     /// the youngest. Whoever has to wait makes all behind it wait, but for those who want another slot of as
     /// many permits.
-    pub(super) fn next(&self, desk: &Desk<impl Rules>, owners: &Owners) -> Option<usize> {
+    pub(super) fn next(&self, state: &HostState<impl Rules>, owners: &Owners) -> Option<usize> {
         let preferred = self.first.and_then(|first| self.place_of(&first).ok());
-        let youngest = desk.breaks(Mutant::ServesYoungestFirst);
+        let youngest = state.breaks(Mutant::ServesYoungestFirst);
         let first =
             preferred.or(if youngest { self.waiters.len().checked_sub(1) } else { Some(0) })?;
         let mode = self.waiters.get(first)?.ticket.mode;
-        if owners.admit(desk, mode) {
+        if owners.admit(state, mode) {
             return Some(first);
         }
-        let of = mode.permits().filter(|_| !desk.breaks(Mutant::LinesUpSlots))?;
+        let of = mode.permits().filter(|_| !state.breaks(Mutant::LinesUpSlots))?;
         let modes = self.waiters.iter().map(|waiter| waiter.ticket.mode);
         let mut wanted = 0;
         for (place, mode) in modes.enumerate().take_while(|(_, mode)| mode.permits() == Some(of)) {
-            if wanted & mode.slot_bit() == 0 && owners.admit(desk, mode) {
+            if wanted & mode.slot_bit() == 0 && owners.admit(state, mode) {
                 return Some(place);
             }
             wanted |= mode.slot_bit();

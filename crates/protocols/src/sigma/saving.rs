@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{Echo, Lease, LocalTime, Span, Token};
 
-use super::host::Desk;
+use super::host::HostState;
 use super::message::{Ticket, Vote};
 use super::owners::Owner;
 use super::queue::Waiter;
@@ -26,14 +26,16 @@ pub struct Saved {
 impl Replica {
     /// Brings back what the disk knows. Restored votes run a full lease from now, because nobody knows how
     /// much of it was left; so does an abstention, for the longest.
-    pub(super) fn restore(&mut self, desk: &mut Desk<impl Rules>, now: LocalTime, saved: &Saved) {
+    pub(super) fn restore(
+        &mut self, state: &mut HostState<impl Rules>, now: LocalTime, saved: &Saved,
+    ) {
         self.tokens = saved.tokens.clone();
-        if saved.abstains && !desk.breaks(Mutant::ForgetsAbstentions) {
-            let longest = desk.config.lease_max;
-            let brief = desk.breaks(Mutant::AbstainsBriefly);
+        if saved.abstains && !state.breaks(Mutant::ForgetsAbstentions) {
+            let longest = state.config.lease_max;
+            let brief = state.breaks(Mutant::AbstainsBriefly);
             self.abstain_until = now + if brief { longest / 2 } else { longest };
         }
-        if desk.moves {
+        if state.moves {
             // Somebody else may have hosted it since.
             self.tokens.doubt();
         }
@@ -42,7 +44,7 @@ impl Replica {
                 ticket,
                 ttl,
                 vote: Vote {
-                    grant: desk.next_grant(),
+                    grant: state.next_grant(),
                     lease: Lease { given: now.stamp(), ttl },
                     proposal,
                 },
@@ -53,28 +55,28 @@ impl Replica {
                 // Perhaps, perhaps not: so it counts.
                 sealed: true,
                 recalled_at: None,
-                stale: desk.moves,
+                stale: state.moves,
             });
         }
     }
 
     /// Brings back a waiter that the disk knows. As with the owner, its echo is true and useless.
     pub(super) fn restore_waiter(
-        &mut self, desk: &Desk<impl Rules>, now: LocalTime, ticket: Ticket, ttl: Span,
+        &mut self, state: &HostState<impl Rules>, now: LocalTime, ticket: Ticket, ttl: Span,
     ) {
         if self.owners.get(&ticket).is_some() {
             return;
         }
         let echo = Echo { sent: LocalTime::MIN, heard: now.stamp() };
-        let expires = now + desk.config.retry_max * 2 + desk.config.lease_max;
-        self.queue.insert(Waiter { ticket, ttl, echo, expires }, desk.config.limits.queue_len_max);
+        let expires = now + state.config.retry_max * 2 + state.config.lease_max;
+        self.queue.insert(Waiter { ticket, ttl, echo, expires }, state.config.limits.queue_len_max);
         // The disk knows.
         let _ = self.queue.take_unsaved().count();
     }
 
     /// Persists what a later life must know, before anything is sent that rests on it.
-    pub(super) fn save(&mut self, desk: &Desk<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
-        let on_disk = desk.config.durable && !desk.breaks(Mutant::NeverPersists);
+    pub(super) fn save(&mut self, state: &HostState<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
+        let on_disk = state.config.durable && !state.breaks(Mutant::NeverPersists);
         if core::mem::take(&mut self.dirty) && on_disk {
             let owners = self.owners.iter().map(|o| (o.ticket, o.ttl, o.vote.proposal)).collect();
             let abstains = self.abstain_until > cx.now();

@@ -16,11 +16,11 @@ impl Attempt {
             self.seal_at = cx.now() + self.round_trip / 4;
             self.wake_by(cx, self.seal_at);
         }
-        let best = self.ballot.proposals().max();
-        let agreeing = self.ballot.proposals().filter(|p| Some(*p) == best).count();
+        let best = self.tally.proposals().max();
+        let agreeing = self.tally.proposals().filter(|p| Some(*p) == best).count();
         matches!(self.phase, Phase::Asking)
             && cx.now() < self.seal_at
-            && agreeing + self.ballot.unknown() >= config.quorum.m()
+            && agreeing + self.tally.unknown() >= config.quorum.m()
     }
 
     /// Asks the voters to write down a token (the last of a block) as high as any they
@@ -29,13 +29,13 @@ impl Attempt {
         let token = match self.phase {
             // Enough voters can still accept the one already asked for.
             Phase::Sealing(token)
-                if self.ballot.proposals().filter(|p| *p <= token).count() >= config.quorum.m() =>
+                if self.tally.proposals().filter(|p| *p <= token).count() >= config.quorum.m() =>
             {
                 token
             }
             _ => {
                 cx.note(Note::SealedSlowly);
-                let highest = self.ballot.proposals().max().unwrap_or_default();
+                let highest = self.tally.proposals().max().unwrap_or_default();
                 match self.ticket.mode {
                     // Readers may show the same: going further would have the next one seal, too.
                     Mode::Shared => highest,
@@ -47,8 +47,8 @@ impl Attempt {
         };
         let fresh = !matches!(self.phase, Phase::Sealing(asked) if asked == token);
         self.phase = Phase::Sealing(token);
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
+        for index in 0..self.tally.len() {
+            let seat = self.tally.seat(index);
             let lower = seat.held().is_some_and(|held| held.proposal < token);
             if lower && (fresh || self.may_ask(config, cx, index)) {
                 self.ask(config, cx, index);

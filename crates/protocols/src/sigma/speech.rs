@@ -16,20 +16,20 @@ impl Attempt {
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
     ) {
         let ask = self.ask_of(index, cx.now());
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         seat.sent_on &= seat.tries == 0;
         let host = if seat.sent_on { seat.host } else { cx.hosting.host_of(&ask.replica) };
         if seat.host != host {
-            self.ballot.move_seat(index, host);
+            self.tally.move_seat(index, host);
         }
-        if self.aside && !matches!(self.ballot.seat(index).news, News::Nobody | News::Silent) {
+        if self.aside && !matches!(self.tally.seat(index).news, News::Nobody | News::Silent) {
             return self.withdraw(cx, index);
         }
         let Some(host) = host else {
-            self.ballot.set_news(index, News::Silent);
+            self.tally.set_news(index, News::Silent);
             return self.ask_later(cx, index, self.retry_after(config, 4));
         };
-        let seat = self.ballot.seat(index);
+        let seat = self.tally.seat(index);
         let message = match (self.phase, seat.held(), seat.yielded) {
             (Phase::Sealing(token), Some(held), _) if held.proposal < token => {
                 Message::Seal(ask, held.grant, token)
@@ -48,22 +48,22 @@ impl Attempt {
         index: u16, to: PeerId,
     ) {
         let now = cx.now();
-        let here = self.ballot.find(index);
-        let here = here.filter(|index| self.ballot.seat(*index).host == Some(from) && to != from);
+        let here = self.tally.find(index);
+        let here = here.filter(|index| self.tally.seat(*index).host == Some(from) && to != from);
         let Some(index) = here else {
             return cx.note(Note::StaleResponse);
         };
-        let pause = match self.ballot.seat(index).moves {
+        let pause = match self.tally.seat(index).moves {
             0 => Span::ZERO,
             moves => self.retry_after(config, moves),
         };
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         if seat.moved_at + pause > now {
             return self.ask_later(cx, index, pause);
         }
         (seat.moved_at, seat.moves) = (now, seat.moves.saturating_add(1));
-        self.ballot.move_seat(index, Some(to));
-        self.ballot.seat_mut(index).sent_on = true;
+        self.tally.move_seat(index, Some(to));
+        self.tally.seat_mut(index).sent_on = true;
         self.ask(config, cx, index);
     }
 
@@ -72,7 +72,7 @@ impl Attempt {
     pub(super) fn may_ask(
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
     ) -> bool {
-        let seat = self.ballot.seat(index);
+        let seat = self.tally.seat(index);
         let again_at = seat.asked_at + self.round_trip_or_worst(config);
         if again_at > cx.now() && seat.ask_at == LocalTime::NEVER {
             self.ask_later(cx, index, again_at.since(cx.now()));
@@ -83,7 +83,7 @@ impl Attempt {
     fn await_answer(
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
     ) {
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         let tries = seat.tries;
         seat.asked_at = cx.now();
         seat.tries = tries.saturating_add(1);
@@ -91,14 +91,14 @@ impl Attempt {
     }
 
     fn ask_of(&self, index: usize, sent: LocalTime) -> Ask {
-        let replica = ReplicaId { name: self.name.clone(), index: self.ballot.seat(index).index };
+        let replica = ReplicaId { name: self.name.clone(), index: self.tally.seat(index).index };
         let inside = self.guard().is_some();
         Ask { replica, ticket: self.ticket, ttl: self.ttl, sent, inside }
     }
 
     pub(super) fn ask_later(&mut self, cx: Cx<'_, '_, impl Rules>, index: usize, span: Span) {
         let at = cx.now() + span;
-        self.ballot.seat_mut(index).ask_at = at;
+        self.tally.seat_mut(index).ask_at = at;
         self.wake_by(cx, at);
     }
 
@@ -126,7 +126,7 @@ impl Attempt {
             if self.yield_from > cx.now() { self.yield_from } else { LocalTime::NEVER };
         let outside = self.gives_up_at.min(self.probe_at).min(seal_at).min(yield_from);
         let mut next = if inside { LocalTime::NEVER } else { outside };
-        for seat in self.ballot.seats() {
+        for seat in self.tally.seats() {
             next = next.min(seat.ask_at);
             if let Some(held) = seat.held() {
                 next = next.min(held.expiry);
@@ -145,7 +145,7 @@ impl Attempt {
             guard.renew_next(now + pause.max(Span::from_millis(1)));
             token = *shown;
         }
-        self.ballot.seats().filter_map(move |seat| {
+        self.tally.seats().filter_map(move |seat| {
             let used = Used { token, knew: seat.knew() };
             let replica = ReplicaId { name: name.clone(), index: seat.index };
             let grant = seat.held()?.grant;
@@ -155,12 +155,12 @@ impl Attempt {
 
     /// Those it knows as hosts.
     pub(super) fn hosts(&self) -> impl Iterator<Item = PeerId> {
-        self.ballot.seats().filter_map(|seat| seat.host)
+        self.tally.seats().filter_map(|seat| seat.host)
     }
 
     /// RELEASE to all replicas; with the token, if one was shown.
     pub(super) fn release(&self, cx: Cx<'_, '_, impl Rules>) {
-        for seat in self.ballot.seats() {
+        for seat in self.tally.seats() {
             let Some(host) = seat.host else { continue };
             let knew = seat.knew();
             let shown = |token| Spent::Token(Used { token, knew });

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sigmalock_core::{Context, Mode, Token};
 
-use super::host::Desk;
+use super::host::HostState;
 use super::message::Used;
 use super::{Mutant, Sigma};
 use crate::parts::Rules;
@@ -44,33 +44,33 @@ impl Tokens {
     /// The last token of the block for the next grant. Who does not remember the name goes by the wall
     /// clock, rounded up so that hosts mostly agree.
     pub(super) fn propose(
-        &self, desk: &Desk<impl Rules>, cx: &Context<'_, Sigma<impl Rules>>, mode: Mode,
+        &self, state: &HostState<impl Rules>, cx: &Context<'_, Sigma<impl Rules>>, mode: Mode,
     ) -> Token {
-        if !self.amnesiac || desk.breaks(Mutant::ForgetsTokenFloor) {
-            return self.next(desk, mode);
+        if !self.amnesiac || state.breaks(Mutant::ForgetsTokenFloor) {
+            return self.next(state, mode);
         }
-        let step = (desk.config.lease_max.as_micros() / 4).max(1);
+        let step = (state.config.lease_max.as_micros() / 4).max(1);
         let wall = cx.wall().as_micros().div_ceil(step).saturating_mul(step);
-        desk.config.block_above(self.highest().max(Token(wall.saturating_sub(1))))
+        state.config.block_above(self.highest().max(Token(wall.saturating_sub(1))))
     }
 
     /// What is shown next, going by what is remembered. Readers between two writers have the same token,
     /// so that hosts agree on it, whichever readers have come and gone.
-    fn next(&self, desk: &Desk<impl Rules>, mode: Mode) -> Token {
+    fn next(&self, state: &HostState<impl Rules>, mode: Mode) -> Token {
         match mode {
-            Mode::Shared if desk.breaks(Mutant::ReadsUnderTheWritersToken) => self.highest,
-            Mode::Shared => self.least(desk, mode).max(self.highest),
-            Mode::Slot { .. } if desk.breaks(Mutant::ReusesSlotTokens) => self.highest(),
-            Mode::Exclusive | Mode::Permit { .. } | Mode::Slot { .. } => self.least(desk, mode),
+            Mode::Shared if state.breaks(Mutant::ReadsUnderTheWritersToken) => self.highest,
+            Mode::Shared => self.least(state, mode).max(self.highest),
+            Mode::Slot { .. } if state.breaks(Mutant::ReusesSlotTokens) => self.highest(),
+            Mode::Exclusive | Mode::Permit { .. } | Mode::Slot { .. } => self.least(state, mode),
         }
     }
 
     /// The least that may be shown, going by what is remembered: above those of all that cannot be inside with
     /// this one.
-    pub(super) fn least(&self, desk: &Desk<impl Rules>, mode: Mode) -> Token {
+    pub(super) fn least(&self, state: &HostState<impl Rules>, mode: Mode) -> Token {
         let others = self.slots.iter().filter(|(slot, _)| !slot.shares_with(mode));
         let others = others.map(|(_, token)| *token).max().unwrap_or_default();
-        desk.config.block_above(others.max(match mode {
+        state.config.block_above(others.max(match mode {
             Mode::Exclusive | Mode::Permit { .. } | Mode::Slot { .. } => self.highest,
             Mode::Shared => self.written,
         }))
@@ -89,10 +89,10 @@ impl Tokens {
 
     /// A proposal from before this replica's memory got its gap may have been shown: that says nothing of
     /// the gap.
-    pub(super) fn raise(&mut self, desk: &Desk<impl Rules>, token: Token, mode: Mode) {
+    pub(super) fn raise(&mut self, state: &HostState<impl Rules>, token: Token, mode: Mode) {
         match mode {
             Mode::Slot { .. } => self.raise_slot(mode, token),
-            Mode::Shared if desk.breaks(Mutant::ForgetsReaders) => {}
+            Mode::Shared if state.breaks(Mutant::ForgetsReaders) => {}
             Mode::Shared => self.highest = self.highest.max(token),
             Mode::Exclusive | Mode::Permit { .. } => self.raise_all(token),
         }
@@ -127,23 +127,27 @@ impl Tokens {
 
     /// This replica's own proposal was shown, or may have been, or was written down to be: it is higher
     /// than all that was forgotten.
-    pub(super) fn proposal_spent(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
-        self.raise(desk, proposal, mode);
-        self.remember(desk, proposal, mode);
+    pub(super) fn proposal_spent(
+        &mut self, state: &HostState<impl Rules>, proposal: Token, mode: Mode,
+    ) {
+        self.raise(state, proposal, mode);
+        self.remember(state, proposal, mode);
     }
 
     /// A proposal was written down, though not yet shown. Other readers may be let in meanwhile, so theirs
     /// counts at once.
-    pub(super) fn proposal_sealed(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
+    pub(super) fn proposal_sealed(
+        &mut self, state: &HostState<impl Rules>, proposal: Token, mode: Mode,
+    ) {
         if mode == Mode::Shared {
-            self.raise(desk, proposal, mode);
+            self.raise(state, proposal, mode);
         }
-        self.remember(desk, proposal, mode);
+        self.remember(state, proposal, mode);
     }
 
     /// All that was forgotten is lower than this, in every slot.
-    fn remember(&mut self, desk: &Desk<impl Rules>, proposal: Token, mode: Mode) {
-        let slot = mode.permits().is_some() && !desk.breaks(Mutant::RemembersOneSlot);
+    fn remember(&mut self, state: &HostState<impl Rules>, proposal: Token, mode: Mode) {
+        let slot = mode.permits().is_some() && !state.breaks(Mutant::RemembersOneSlot);
         if self.amnesiac && slot {
             self.raise_all(proposal);
         }
@@ -152,9 +156,9 @@ impl Tokens {
 
     /// Somebody showed this token. It ends amnesia only if its winner had heard from this very life of
     /// the host as a voter: then every token the host may have forgotten is lower.
-    pub(super) fn learn(&mut self, desk: &Desk<impl Rules>, used: Used, mode: Mode) {
-        self.raise(desk, used.token, mode);
-        if used.knew == Some(desk.incarnation) || desk.breaks(Mutant::TrustsOldTokens) {
+    pub(super) fn learn(&mut self, state: &HostState<impl Rules>, used: Used, mode: Mode) {
+        self.raise(state, used.token, mode);
+        if used.knew == Some(state.incarnation) || state.breaks(Mutant::TrustsOldTokens) {
             self.amnesiac = false;
         }
     }

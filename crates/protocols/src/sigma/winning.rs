@@ -15,24 +15,24 @@ impl Attempt {
     ) -> bool {
         let now = cx.now();
         if !self.seals_blindly(config) {
-            self.ballot.drop_expired(now, true);
+            self.tally.drop_expired(now, true);
         }
-        if self.ballot.votes() < config.quorum.m() {
+        if self.tally.votes() < config.quorum.m() {
             self.wake_by(cx, now);
             return false;
         }
-        let Some(token) = self.ballot.agreed_token(config) else {
+        let Some(token) = self.tally.agreed_token(config) else {
             if !self.awaits_agreement(config, cx) {
                 self.seal(config, cx);
             }
             return true;
         };
-        let deadline = match self.ballot.deadline(config.quorum, cx.hosting) {
+        let deadline = match self.tally.deadline(config.quorum, cx.hosting) {
             deadline if self.seals_blindly(config) => deadline.max(now + self.ttl),
             deadline => deadline,
         };
         if !self.enter(config, cx, token, deadline) {
-            if deadline < self.ballot.votes_end(config.quorum) {
+            if deadline < self.tally.votes_end(config.quorum) {
                 // No fresh lease helps where it is not known whether most are still in this view.
                 self.wake_by(cx, now + config.round_trip_worst);
             } else {
@@ -40,7 +40,7 @@ impl Attempt {
             }
             return true;
         }
-        for seat in self.ballot.seats_mut() {
+        for seat in self.tally.seats_mut() {
             seat.life_at_seal = seat.voting_life;
             if seat.held().is_some() {
                 seat.ask_at = LocalTime::NEVER;
@@ -56,7 +56,7 @@ impl Attempt {
         deadline: LocalTime,
     ) -> bool {
         let now = cx.now();
-        debug_assert!(self.ballot.votes() >= config.quorum.m(), "who enters has won");
+        debug_assert!(self.tally.votes() >= config.quorum.m(), "who enters has won");
         let next = now + deadline.since(now) / 3;
         let lead = (self.ttl / 50).min(config.claim_window / 8);
         if deadline - lead <= next {
@@ -77,8 +77,8 @@ impl Attempt {
 
     /// Asks for fresh leases of all votes held.
     fn refresh(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
-        for index in 0..self.ballot.len() {
-            if self.ballot.seat(index).held().is_some() && self.may_ask(config, cx, index) {
+        for index in 0..self.tally.len() {
+            if self.tally.seat(index).held().is_some() && self.may_ask(config, cx, index) {
                 self.ask(config, cx, index);
             }
         }

@@ -14,7 +14,7 @@ impl Attempt {
     /// that cannot vote count as known.
     pub(super) fn nobody_can_win(&self, config: &Config<impl Rules>, now: LocalTime) -> bool {
         let leaving = |owner: &Ticket| *owner < self.ticket && now < self.turn_until;
-        self.ballot.nobody_can_win(config.quorum, self.ticket, |owner, heard| {
+        self.tally.nobody_can_win(config.quorum, self.ticket, |owner, heard| {
             now.since(heard) <= self.round_trip && !leaving(owner)
         })
     }
@@ -23,8 +23,8 @@ impl Attempt {
         let pause = (self.yield_pause * 2).max(self.round_trip_or_worst(config));
         self.yield_pause = pause.min(config.retry_max);
         self.yield_from = cx.now() + self.yield_pause;
-        for index in 0..self.ballot.len() {
-            if let Some(&Held { grant, .. }) = self.ballot.seat(index).held() {
+        for index in 0..self.tally.len() {
+            if let Some(&Held { grant, .. }) = self.tally.seat(index).held() {
                 self.give_back(config, cx, index, grant);
             }
         }
@@ -34,8 +34,8 @@ impl Attempt {
         &mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>, index: usize,
         grant: GrantId,
     ) {
-        self.ballot.set_news(index, News::Unknown);
-        let seat = self.ballot.seat_mut(index);
+        self.tally.set_news(index, News::Unknown);
+        let seat = self.tally.seat_mut(index);
         (seat.yielded, seat.yielded_at, seat.yielding) = (Some(grant), cx.now(), true);
         self.ask(config, cx, index);
     }

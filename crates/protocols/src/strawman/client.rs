@@ -8,8 +8,8 @@ use sigmalock_core::{
 };
 
 use super::{
-    Answer, Ballot, Bid, Body, CLAIMS_MAX, Claim, Config, Cx, Message, Note, Phase, Strawman,
-    Timer, Verdict,
+    Answer, Bid, Body, CLAIMS_MAX, Claim, Config, Cx, Message, Note, Phase, Seat, Strawman, Timer,
+    Verdict,
 };
 use crate::catalogue::Variant;
 use crate::parts::{Door, Guard, Hosting, Todo, User};
@@ -31,7 +31,7 @@ impl Strawman {
                     gives_up_at: wish.patience.ends_at(cx.now()),
                     attempt: 0,
                     phase: Phase::BackingOff,
-                    ballots: Vec::new(),
+                    seats: Vec::new(),
                 };
                 self.claims.insert(id, claim);
                 self.watch(cx, id);
@@ -83,7 +83,7 @@ impl Strawman {
         };
         claim.attempt = claim.attempt.saturating_add(1);
         claim.phase = Phase::Asking;
-        claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
+        claim.seats = Seat::for_all(&*self.hosting, &claim.name);
         self.ask_all(cx, call);
         cx.set_timer(Timer::Step(call), cx.now() + self.config.answer_wait());
     }
@@ -95,10 +95,10 @@ impl Strawman {
         };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
         let bid = Bid { request, attempt: claim.attempt };
-        for ballot in &mut claim.ballots {
-            let replica = ReplicaId { name: claim.name.clone(), index: ballot.index };
-            ballot.asked = self.hosting.host_of(&replica);
-            if let Some(host) = ballot.asked {
+        for seat in &mut claim.seats {
+            let replica = ReplicaId { name: claim.name.clone(), index: seat.index };
+            seat.asked = self.hosting.host_of(&replica);
+            if let Some(host) = seat.asked {
                 let body = Body::Request { ttl: claim.ttl, sent: cx.now() };
                 cx.send(host, Message { replica, bid, body });
             }
@@ -132,19 +132,18 @@ impl Strawman {
             }
             return;
         };
-        let asked =
-            |ballot: &&mut Ballot| ballot.index == replica.index && ballot.asked == Some(from);
-        let ballot = claim.ballots.iter_mut().find(asked);
-        let Some(ballot) = ballot.filter(|_| replica.name == claim.name) else {
+        let asked = |seat: &&mut Seat| seat.index == replica.index && seat.asked == Some(from);
+        let seat = claim.seats.iter_mut().find(asked);
+        let Some(seat) = seat.filter(|_| replica.name == claim.name) else {
             return cx.note(Note::Impossible);
         };
         match answer.verdict {
             Verdict::Vote(lease) => {
                 // Every answer is true for itself, so the one that promises most is the one to keep.
                 let expiry = expiry(&self.config, cx.now(), answer.echo, lease);
-                ballot.expiry = ballot.expiry.max(expiry);
+                seat.expiry = seat.expiry.max(expiry);
             }
-            Verdict::Rejected { .. } => ballot.rejected = true,
+            Verdict::Rejected { .. } => seat.rejected = true,
         }
         self.count(cx, call);
     }
@@ -167,8 +166,8 @@ impl Strawman {
                 cx.reply(call, LockReply::Granted { token: None, deadline, slot: None });
             }
             Phase::Asking => {
-                let lost = |b: &&Ballot| b.rejected && b.expiry == LocalTime::MIN;
-                if claim.ballots.iter().filter(lost).count() > n - m {
+                let lost = |b: &&Seat| b.rejected && b.expiry == LocalTime::MIN;
+                if claim.seats.iter().filter(lost).count() > n - m {
                     self.lose_round(cx, call);
                 }
             }
@@ -204,10 +203,10 @@ impl Strawman {
         };
         let request = RequestId { client: self.me, incarnation: self.incarnation, call };
         let bid = Bid { request, attempt: claim.attempt };
-        for ballot in &claim.ballots {
-            let may_vote = ballot.expiry > LocalTime::MIN || !ballot.rejected;
-            if let Some(host) = ballot.asked.filter(|_| may_vote) {
-                let replica = ReplicaId { name: claim.name.clone(), index: ballot.index };
+        for seat in &claim.seats {
+            let may_vote = seat.expiry > LocalTime::MIN || !seat.rejected;
+            if let Some(host) = seat.asked.filter(|_| may_vote) {
+                let replica = ReplicaId { name: claim.name.clone(), index: seat.index };
                 cx.send(host, Message { replica, bid, body: Body::Release });
             }
         }
@@ -224,7 +223,7 @@ impl Strawman {
                     self.bid(cx, call);
                 }
                 Phase::Inside(guard) if !guard.is_lost() => {
-                    claim.ballots = Ballot::for_all(&*self.hosting, &claim.name);
+                    claim.seats = Seat::for_all(&*self.hosting, &claim.name);
                     if guard.renew_at() < LocalTime::NEVER {
                         self.ask_all(cx, call);
                     }
@@ -247,11 +246,11 @@ impl Strawman {
     }
 }
 
-impl Ballot {
+impl Seat {
     /// One for each replica of a name, none of which has been asked.
     fn for_all(hosting: &dyn Hosting, name: &Name) -> Vec<Self> {
-        let ballot = |index| Self { index, asked: None, rejected: false, expiry: LocalTime::MIN };
-        hosting.seats(name).into_iter().map(ballot).collect()
+        let seat = |index| Self { index, asked: None, rejected: false, expiry: LocalTime::MIN };
+        hosting.seats(name).into_iter().map(seat).collect()
     }
 }
 
@@ -279,7 +278,7 @@ impl User for Claim {
 impl Claim {
     /// Until when m votes count: the m-th latest expiry.
     fn deadline(&self, m: usize) -> LocalTime {
-        let mut expiries: Vec<_> = self.ballots.iter().map(|b| b.expiry).collect();
+        let mut expiries: Vec<_> = self.seats.iter().map(|b| b.expiry).collect();
         if expiries.len() < m {
             return LocalTime::MIN;
         }

@@ -14,7 +14,7 @@ use crate::parts::User;
 impl Inspect for Strawman {
     fn replicas(&self, now: LocalTime, name: &Name) -> Vec<ReplicaReport> {
         let first = ReplicaId { name: name.clone(), index: 0 };
-        let of_name = self.seats.range(first..).take_while(|(id, _)| id.name == *name);
+        let of_name = self.replicas.range(first..).take_while(|(id, _)| id.name == *name);
         let report = |(id, _): (&ReplicaId, _)| {
             let owner = self.owner_of(now, id).map(|owner| OwnerReport {
                 request: owner.bid.request,
@@ -42,7 +42,7 @@ impl Inspect for Strawman {
     }
 
     fn names(&self, after: Option<&Name>, limit: usize) -> Vec<Name> {
-        let hosted = self.seats.keys().map(|replica| &replica.name);
+        let hosted = self.replicas.keys().map(|replica| &replica.name);
         let used = self.claims.iter().map(|(_, claim)| &claim.name);
         let names: BTreeSet<&Name> =
             hosted.chain(used).filter(|name| after.is_none_or(|after| *name > after)).collect();
@@ -53,8 +53,8 @@ impl Inspect for Strawman {
 impl Claim {
     fn votes_report(&self) -> VotesReport {
         let mut report = VotesReport::default();
-        for ballot in &self.ballots {
-            *match (ballot.expiry > LocalTime::MIN, ballot.rejected) {
+        for seat in &self.seats {
+            *match (seat.expiry > LocalTime::MIN, seat.rejected) {
                 (true, _) => &mut report.mine,
                 (false, true) => &mut report.theirs,
                 (false, false) => &mut report.unknown,

@@ -55,7 +55,7 @@ use crate::parts::{Driven, GoesBy, Guard, Hosting, Quorum, Users};
 /// The most requests a peer has under way at once.
 pub const CLAIMS_MAX: usize = 65_536;
 /// The most replicas a peer keeps anything about at once.
-pub const SEATS_MAX: usize = 65_536;
+pub const REPLICAS_MAX: usize = 65_536;
 /// The most requests a replica remembers to be over.
 pub const CLOSED_MAX: usize = 4_096;
 
@@ -136,7 +136,7 @@ pub struct Strawman {
     /// As client: what this peer's users want or have.
     claims: Users<Claim>,
     /// As host: replicas that are owned, or remember a bid that is over.
-    seats: BTreeMap<ReplicaId, Seat>,
+    replicas: BTreeMap<ReplicaId, Replica>,
     /// As host: until then a forgotten vote of a former life may be counted by somebody.
     abstains_until: LocalTime,
     sweeping: bool,
@@ -152,7 +152,7 @@ struct Claim {
     attempt: u32,
     phase: Phase,
     /// One per replica, ascending.
-    ballots: Vec<Ballot>,
+    seats: Vec<Seat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -164,7 +164,7 @@ enum Phase {
 
 /// What a client knows of a replica in this attempt.
 #[derive(Debug, Clone, Copy, Hash)]
-struct Ballot {
+struct Seat {
     index: u16,
     asked: Option<PeerId>,
     rejected: bool,
@@ -174,7 +174,7 @@ struct Ballot {
 
 /// A replica.
 #[derive(Debug, Clone, Default, Hash)]
-struct Seat {
+struct Replica {
     owner: Option<Owner>,
     /// Tombstones: the latest attempt of a request known to be over, and until when to remember.
     closed: BTreeMap<RequestId, (u32, LocalTime)>,
@@ -266,7 +266,7 @@ impl<R> Listed<R> for Strawman {
 
 impl Driven for Strawman {
     fn hosted(&self) -> usize {
-        self.seats.len()
+        self.replicas.len()
     }
 }
 
@@ -320,7 +320,7 @@ impl Strawman {
             config,
             hosting,
             claims: Users::default(),
-            seats: BTreeMap::new(),
+            replicas: BTreeMap::new(),
             abstains_until: LocalTime::MIN,
             sweeping: false,
         }
@@ -344,7 +344,7 @@ impl Strawman {
                 // Nobody knows how long the peer was down, so the lease runs anew.
                 (DurableKey::Vote(replica), Durable::Vote(bid, ttl)) => {
                     let owner = Some(Owner { bid, given: cx.now(), ttl });
-                    self.seats.entry(replica).or_default().owner = owner;
+                    self.replicas.entry(replica).or_default().owner = owner;
                 }
                 (DurableKey::Abstaining, Durable::Abstaining) => abstains = true,
                 _ => cx.note(Note::Impossible),
@@ -356,7 +356,7 @@ impl Strawman {
                 cx.persist(DurableKey::Abstaining, Some(Durable::Abstaining));
             }
         }
-        if abstains || !self.seats.is_empty() {
+        if abstains || !self.replicas.is_empty() {
             self.sweep_later(cx);
         }
     }
@@ -365,7 +365,7 @@ impl Strawman {
     fn on_view(&mut self, cx: &mut Cx<'_>, view: &View) {
         self.config.quorum = Quorum::of_view(view.members.len());
         if matches!(view.part, Part::Returned | Part::Newcomer) {
-            for (replica, _) in core::mem::take(&mut self.seats) {
+            for (replica, _) in core::mem::take(&mut self.replicas) {
                 if self.config.durable {
                     cx.persist(DurableKey::Vote(replica), None);
                 }

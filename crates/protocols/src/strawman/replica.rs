@@ -3,8 +3,8 @@
 use sigmalock_core::{Echo, Lease, LocalTime, ReplicaId, Span};
 
 use super::{
-    Answer, Bid, Body, CLOSED_MAX, Cx, Durable, DurableKey, Message, Note, Owner, SEATS_MAX, Seat,
-    Strawman, Timer, Verdict,
+    Answer, Bid, Body, CLOSED_MAX, Cx, Durable, DurableKey, Message, Note, Owner, REPLICAS_MAX,
+    Replica, Strawman, Timer, Verdict,
 };
 
 impl Strawman {
@@ -16,7 +16,7 @@ impl Strawman {
         if ttl > self.config.lease_max {
             return cx.note(Note::Impossible);
         }
-        if self.seats.len() >= SEATS_MAX && !self.seats.contains_key(&replica) {
+        if self.replicas.len() >= REPLICAS_MAX && !self.replicas.contains_key(&replica) {
             return cx.note(Note::Full);
         }
         let echo = Echo { sent, heard: cx.now().stamp() };
@@ -33,7 +33,7 @@ impl Strawman {
             }
             before => {
                 let owner = Owner { bid, given: cx.now(), ttl };
-                self.seats.entry(replica.clone()).or_default().owner = Some(owner);
+                self.replicas.entry(replica.clone()).or_default().owner = Some(owner);
                 if self.config.durable && before.is_none() {
                     let value = Some(Durable::Vote(bid, ttl));
                     cx.persist(DurableKey::Vote(replica.clone()), value);
@@ -47,10 +47,10 @@ impl Strawman {
     }
 
     pub(super) fn on_release(&mut self, cx: &mut Cx<'_>, replica: ReplicaId, bid: Bid) {
-        if let Some(seat) = self.seats.get_mut(&replica)
-            && seat.owner.is_some_and(|owner| owner.bid == bid)
+        if let Some(state) = self.replicas.get_mut(&replica)
+            && state.owner.is_some_and(|owner| owner.bid == bid)
         {
-            seat.owner = None;
+            state.owner = None;
             if self.config.durable {
                 cx.persist(DurableKey::Vote(replica.clone()), None);
             }
@@ -63,12 +63,12 @@ impl Strawman {
     /// Remembers that a bid is over, so that a REQUEST that was overtaken by its own RELEASE, or a late
     /// copy of one, does not make an owner of somebody who has left.
     fn close(&mut self, cx: &mut Cx<'_>, replica: ReplicaId, bid: Bid) {
-        let full = self.seats.len() >= SEATS_MAX && !self.seats.contains_key(&replica);
-        let seat = (!full).then(|| self.seats.entry(replica).or_default());
-        match seat {
-            Some(seat) if seat.closed.len() < CLOSED_MAX => {
+        let full = self.replicas.len() >= REPLICAS_MAX && !self.replicas.contains_key(&replica);
+        let state = (!full).then(|| self.replicas.entry(replica).or_default());
+        match state {
+            Some(state) if state.closed.len() < CLOSED_MAX => {
                 let until = cx.now() + self.config.flight_max;
-                let entry = seat.closed.entry(bid.request).or_insert((bid.attempt, until));
+                let entry = state.closed.entry(bid.request).or_insert((bid.attempt, until));
                 *entry = (entry.0.max(bid.attempt), until);
             }
             _ => cx.note(Note::Full),
@@ -77,12 +77,12 @@ impl Strawman {
     }
 
     fn is_closed(&self, replica: &ReplicaId, bid: Bid) -> bool {
-        let closed = self.seats.get(replica).and_then(|seat| seat.closed.get(&bid.request));
+        let closed = self.replicas.get(replica).and_then(|state| state.closed.get(&bid.request));
         closed.is_some_and(|(attempt, _)| bid.attempt <= *attempt)
     }
 
     pub(super) fn owner_of(&self, now: LocalTime, replica: &ReplicaId) -> Option<Owner> {
-        self.seats.get(replica)?.owner.filter(|owner| now < owner.until())
+        self.replicas.get(replica)?.owner.filter(|owner| now < owner.until())
     }
 
     pub(super) fn sweep_later(&mut self, cx: &mut Cx<'_>) {
@@ -92,19 +92,19 @@ impl Strawman {
         }
     }
 
-    /// Forgets expired owners and tombstones, then seats with nothing left to remember.
+    /// Forgets expired owners and tombstones, then replicas with nothing left to remember.
     pub(super) fn on_sweep(&mut self, cx: &mut Cx<'_>) {
         let (now, durable) = (cx.now(), self.config.durable);
         self.sweeping = false;
-        self.seats.retain(|replica, seat| {
-            if seat.owner.is_some_and(|owner| owner.until() <= now) {
-                seat.owner = None;
+        self.replicas.retain(|replica, state| {
+            if state.owner.is_some_and(|owner| owner.until() <= now) {
+                state.owner = None;
                 if durable {
                     cx.persist(DurableKey::Vote(replica.clone()), None);
                 }
             }
-            seat.closed.retain(|_, (_, until)| *until > now);
-            !seat.is_idle()
+            state.closed.retain(|_, (_, until)| *until > now);
+            !state.is_idle()
         });
         if self.abstains_until > LocalTime::MIN && now >= self.abstains_until {
             self.abstains_until = LocalTime::MIN;
@@ -112,7 +112,7 @@ impl Strawman {
                 cx.persist(DurableKey::Abstaining, None);
             }
         }
-        if !self.seats.is_empty() || self.abstains_until > LocalTime::MIN {
+        if !self.replicas.is_empty() || self.abstains_until > LocalTime::MIN {
             self.sweep_later(cx);
         }
     }
@@ -124,7 +124,7 @@ impl Owner {
     }
 }
 
-impl Seat {
+impl Replica {
     fn is_idle(&self) -> bool {
         self.owner.is_none() && self.closed.is_empty()
     }

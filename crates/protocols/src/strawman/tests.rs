@@ -152,7 +152,7 @@ fn m_votes_win_and_a_loser_gets_in_after_the_holder_left() {
     t.settle();
     t.pass(Span::from_secs(90));
     assert!(
-        t.peers.values().all(|p| p.claims.calls().is_empty() && p.seats.is_empty()),
+        t.peers.values().all(|p| p.claims.calls().is_empty() && p.replicas.is_empty()),
         "state is evicted"
     );
     assert!(t.timers.is_empty(), "{:?}", t.timers);
@@ -280,7 +280,8 @@ fn a_released_bid_never_comes_back_by_a_late_copy_of_its_request() {
         t.ask(4, LockRequest::Release { held: CALL });
         t.settle();
         copies.into_iter().for_each(|copy| t.deliver(copy));
-        let owners = t.peers.values().flat_map(|p| p.seats.values()).filter(|s| s.owner.is_some());
+        let owners =
+            t.peers.values().flat_map(|p| p.replicas.values()).filter(|s| s.owner.is_some());
         assert_eq!(owners.count(), ghosts, "{variant}");
     }
 }
@@ -298,7 +299,7 @@ fn a_vote_that_comes_after_the_round_is_given_back() {
     t.deliver(late);
     t.settle();
     assert_eq!(t.notes.last(), Some(&Note::StaleVote));
-    assert!(t.peers[&PeerId(0)].seats.values().all(|seat| seat.owner.is_none()));
+    assert!(t.peers[&PeerId(0)].replicas.values().all(|state| state.owner.is_none()));
 }
 
 /// Peer 3 is inside, and the answers to its renewal are still under way.

@@ -25,7 +25,7 @@
 //!
 //! `roster` is a view, `message` the conversation, `acceptor` what a member must not forget, `campaign` a
 //! proposal, `choice` how they meet, `wishes` what is to be proposed, `news` how those who know less hear of a
-//! newer view, `lookout` how a peer notices them and who is dead, `confirmations` until when a large view
+//! newer view, `failure_detector` how a peer notices them and who is dead, `confirmations` until when a large view
 //! counts, `strangers` who is of another swarm, or in another view of the same number, `founding` how hosts that know of none make one, `vouching` how
 //! old backups and copies of a disk are noticed, `rescue` how an operator goes on without members that are gone,
 //! `disk` what must survive, `request` what a peer may be asked for, `dispatch` who hears which message. The
@@ -39,9 +39,9 @@ mod config;
 mod confirmations;
 mod disk;
 mod dispatch;
+mod failure_detector;
 mod founding;
 mod inspect;
-mod lookout;
 mod message;
 mod mutant;
 mod news;

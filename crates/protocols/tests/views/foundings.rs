@@ -305,7 +305,7 @@ fn five_are_told_different_numbers(seed: u64, mutant: Option<Mutant>) -> (usize,
         for _ in 0..next(&mut rng) % 20 {
             let packets = std::mem::take(&mut fleet.packets);
             packets.into_iter().for_each(|packet| fleet.deliver(packet));
-            if next(&mut rng) % 4 == 0 {
+            if next(&mut rng).is_multiple_of(4) {
                 fleet.tick();
             }
         }

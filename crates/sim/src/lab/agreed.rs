@@ -231,7 +231,7 @@ fn moves(rng: &mut Rng, kind: Kind) -> Moves {
 fn plan(
     rng: &mut Rng, subject: &Subject, config: &RunConfig, kind: Kind, moves: Moves, safety: Span,
 ) -> Vec<(TrueTime, Fault)> {
-    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let hosts: Vec<PeerId> = config.population().host_ids().collect();
     let mut others: Vec<PeerId> = hosts[..moves.first].to_vec();
     rng.shuffle(&mut others);
     let clients = draw::clients(config);

@@ -35,7 +35,7 @@ pub(super) fn fail(subject: &mut Subject, config: &mut RunConfig, seed: u64) {
     let end = config.faults.heal_at.unwrap_or_else(|| config.end());
     // A message may wait for the write under way, and for the next.
     subject.tuning.flight_max = subject.tuning.flight_max + SLOWEST * 2 + ms(100);
-    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let hosts: Vec<PeerId> = config.population().host_ids().collect();
     if rng.below(2) == 0 {
         // A vote that is forgotten matters while somebody counts it, and somebody else waits for it.
         config.workload.names.truncate(1);

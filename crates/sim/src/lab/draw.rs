@@ -187,7 +187,7 @@ pub(super) fn case(mut subject: Subject, crowd: Crowd, seed: u64) -> (Subject, R
         Weather::Mixed => mishaps(&mut rng, &subject, &mut config, regime, safety),
         Weather::Lan => {
             mishaps(&mut rng, &subject, &mut config, regime, safety);
-            let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+            let hosts: Vec<PeerId> = config.population().host_ids().collect();
             let partings = lan::partings(&mut rng, &clients(&config), &hosts, lease_max, safety);
             config.faults.faults.extend(partings);
         }
@@ -383,17 +383,17 @@ pub(super) fn add_agents(
 }
 
 pub(super) fn clients(config: &RunConfig) -> Vec<PeerId> {
-    let roster = config.roster();
+    let population = config.population();
     let count = match config.workload.arrivals {
         Arrivals::Loops { clients, .. } => clients,
         Arrivals::Poisson { clients_max, .. } => clients_max,
         Arrivals::Scripted => 0,
     };
     if config.workload.clients_on_hosts {
-        roster.host_ids().collect()
+        population.host_ids().collect()
     } else {
         let peers = count.div_ceil(config.workload.clients_per_peer);
-        (0..peers).map(|k| roster.client(k)).collect()
+        (0..peers).map(|k| population.client(k)).collect()
     }
 }
 
@@ -411,7 +411,7 @@ fn naps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, safety: Span) 
 }
 
 fn mishaps(rng: &mut Rng, subject: &Subject, config: &mut RunConfig, regime: Regime, safety: Span) {
-    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let hosts: Vec<PeerId> = config.population().host_ids().collect();
     let clients = clients(config);
     if rng.below(3) == 0 {
         config.faults.hints_after = Some(ms(rng.between(20, 2_000)));

@@ -72,7 +72,7 @@ fn restless(mut subject: Subject, rng: &mut Rng, seed: u64) -> (Subject, RunConf
 fn mischief(
     rng: &mut Rng, config: &RunConfig, forgetful: bool, until: Span,
 ) -> Vec<(TrueTime, Fault)> {
-    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let hosts: Vec<PeerId> = config.population().host_ids().collect();
     let mut faults = Vec::new();
     let mut at = TrueTime(0) + ms(500);
     for id in 1.. {

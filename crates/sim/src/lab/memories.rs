@@ -174,7 +174,7 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn hosts(&self) -> Vec<PeerId> {
-        self.config.roster().host_ids().collect()
+        self.config.population().host_ids().collect()
     }
 
     fn at(&mut self, at: TrueTime, fault: Fault) {

@@ -92,7 +92,7 @@ fn plan(
     rng: &mut Rng, subject: &Subject, config: &RunConfig, safety: Span, moves: Moves,
 ) -> Vec<(TrueTime, Fault)> {
     let Some(open) = config.open else { return Vec::new() };
-    let hosts: Vec<PeerId> = config.roster().host_ids().collect();
+    let hosts: Vec<PeerId> = config.population().host_ids().collect();
     let mut faults = Vec::new();
     if !moves.restless {
         let mut mishaps = Mishaps {

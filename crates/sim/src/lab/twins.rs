@@ -20,8 +20,8 @@ use super::mishaps::Regime;
 use crate::faults::{Cut, Fault, FaultPlan, Memory};
 use crate::history::TrueTime;
 use crate::overlay::Open;
+use crate::population::CLIENTS_FROM;
 use crate::rng::Rng;
-use crate::roster::CLIENTS_FROM;
 use crate::run::RunConfig;
 use crate::subject::Subject;
 use crate::workload::{Arrivals, Length};
@@ -162,10 +162,10 @@ impl Stage<'_> {
     }
 
     fn plan(&mut self, kind: Kind, config: &RunConfig) -> Option<Span> {
-        let (peer, twin) = (config.roster().twin_of?, config.roster().twin()?);
+        let (peer, twin) = (config.population().twin_of?, config.population().twin()?);
         let trip = self.subject.tuning.round_trip_worst;
         let mut hosts: Vec<PeerId> =
-            config.roster().host_ids().filter(|host| *host != peer).collect();
+            config.population().host_ids().filter(|host| *host != peer).collect();
         self.rng.shuffle(&mut hosts);
         let clients: Vec<PeerId> =
             draw::clients(config).into_iter().filter(|peer| is_client(*peer)).collect();

@@ -222,12 +222,12 @@ fn world(config: ZoneConfig, cast: &Cast, subject: &mut Subject) -> RunConfig {
     let (first, clients_seen) = (config.peers, false);
     world.open = Some(Open { first, silence, delay, linger, lease_max, cells, clients_seen });
     world.duration = config.duration;
-    let roster = world.roster();
+    let population = world.population();
     let mut faults = FaultPlan::default();
     let camps: &[(usize, usize)] = if config.split { &[(0, 1), (1, 0)] } else { &[] };
     for &(camp, others) in camps {
         let clients: Vec<PeerId> =
-            (0..clients).filter(|k| k % 2 == camp).map(|k| roster.client(k)).collect();
+            (0..clients).filter(|k| k % 2 == camp).map(|k| population.client(k)).collect();
         let away = cast.camps[others].clone();
         for (from, to) in [(clients.clone(), away.clone()), (away, clients)] {
             faults.faults.push((TrueTime(0), Fault::Cut(Cut { id: camp as u32, from, to })));

@@ -38,7 +38,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
 
     fn add_client(&mut self) -> u32 {
         let k = self.users.list.len() / self.config.workload.clients_per_peer.max(1);
-        let hosts = self.roster.places();
+        let hosts = self.population.places();
         let index = if self.config.workload.clients_on_hosts { k % hosts } else { hosts + k };
         self.add_user(index)
     }
@@ -145,7 +145,7 @@ impl<P: LockProtocol, W: Watch> World<'_, P, Users, W> {
     }
 
     pub(super) fn on_told(&mut self, action: &Action) {
-        let place = |peer: &PeerId| self.roster.index(*peer);
+        let place = |peer: &PeerId| self.population.index(*peer);
         match action {
             Action::Fault(_) => {}
             Action::Acquire { peer, name, errand } => {

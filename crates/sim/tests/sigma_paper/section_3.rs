@@ -28,7 +28,7 @@ fn section_iii_losers_of_the_strawman_let_go_so_nobody_waits_for_ever() {
             }
             let world = RunConfig { seed, ..story(quorum, script) };
             let mut judges = oracles::all(world.setting(false));
-            let hosting = world.roster().hosting();
+            let hosting = world.population().hosting();
             let make = |me| Strawman::new(me, config.clone(), Box::new(hosting));
             let outcome = run(&world, make, &mut judges);
             assert_eq!(outcome.violations, [], "seed {seed}");

@@ -23,7 +23,7 @@ pub(crate) const fn ms(ms: u64) -> Span {
 
 /// Who hosts what in it, which never changes.
 fn hosting(world: &RunConfig) -> Box<dyn Hosting> {
-    Box::new(world.roster().hosting())
+    Box::new(world.population().hosting())
 }
 
 pub(crate) fn name() -> Name {

@@ -14,7 +14,7 @@ use super::super::handshake::{self, Failure, Me, Side};
 use super::super::limits::{BALLAST_LEN, SILENCE_MAX, WEIGH_MAX};
 use super::super::streams::{self, Opened, Purpose};
 use super::*;
-use crate::config::Weather;
+use crate::config::FaultInjection;
 use crate::key::SwarmKey;
 use crate::wire::{FRAME_LEN_MAX, Frames, Kind, Splitter, VERSION, frame};
 
@@ -439,10 +439,10 @@ async fn a_peer_that_stops_is_silent_and_hears_nothing_old_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn bad_weather_makes_frames_late_and_loses_messages_only() {
+async fn injected_faults_make_frames_late_and_lose_messages_only() {
     let mut a = Peer::start(&config(vec![])).await;
     let mut settings = config(vec![a.address()]);
-    settings.weather = Some(Weather { delay: (ms(80), ms(90)), loss: 1.0 });
+    settings.injection = Some(FaultInjection { delay: (ms(80), ms(90)), loss: 1.0 });
     let mut b = Peer::start(&settings).await;
     assert!(a.until_up(1, ms(2_000)).await && b.until_up(1, ms(2_000)).await);
     let mut frames = Frames::new();

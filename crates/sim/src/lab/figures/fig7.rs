@@ -65,7 +65,7 @@ pub(super) fn draw(samples: &Samples<'_>) -> Figure {
               stays at the rate of a perfect hand-off (dashed: one over the mean time in which the \
               24th of 32 votes travels from the old holder over its replica to the next), however \
               many ask, while the strawman (dotted) has collapsed. Below: the same for the protocol \
-              to the letter, as pseudo code alone (Figures 5 and 6 of the paper), and with the lease \
+              to the packet, as pseudo code alone (Figures 5 and 6 of the paper), and with the lease \
               and the informed backoff of Section IV (dotted), up to 6 requests per second."
             .to_owned(),
         claim: "“The throughput increases linearly when request rate ramps up, until a point when it \

@@ -55,7 +55,7 @@ pub(super) fn draw(samples: &Samples<'_>) -> Figure {
         see: format!(
             "Every replica loses its memory again and again, after the mean life that the legend \
              says. Delays are 0–200 ms. Top: the shipped Sigma with leases of {} s, the shortest that \
-             renewals keep alive over such delays. Middle: the paper to the letter. Bottom: all at 6 \
+             renewals keep alive over such delays. Middle: the paper to the packet. Bottom: all at 6 \
              requests per second, where the lock is saturated, against the life of a replica; with \
              leases of up to 15 s (the default) a host that forgot abstains for so long that at short \
              lives 24 votes can hardly be had.",

@@ -16,7 +16,7 @@ pub(super) fn write(figures: &[Figure], setting: Setting) -> String {
          Peer-to-Peer Systems</i> (2004), run in a simulator. 32 replicas, 24 votes, clients that arrive \
          at random (Poisson) and leave as soon as they are inside; one-way delays with a mean of 100 ms; \
          {:.0} minutes of warm-up, {:.0} minutes measured; seed {}. <i>Literal</i> is the paper to the \
-         letter, <i>shipped</i> is what sigmalock runs.</p>",
+         packet, <i>shipped</i> is what sigmalock runs.</p>",
         warmup.as_secs_f64() / 60.0,
         duration.as_secs_f64() / 60.0,
         setting.seed

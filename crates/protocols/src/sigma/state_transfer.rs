@@ -13,7 +13,7 @@ use core::ops::Bound;
 
 use sigmalock_core::{LocalTime, Mode, Name, PeerId, ReplicaId, Span, View};
 
-use super::host::{Desk, Host};
+use super::host::{Host, HostState};
 use super::message::{HandedVote, Message, OWNERS_MAX, VOTES_PAGE_MAX, Votes, VotesOn};
 use super::tokens::Tokens;
 use super::{Config, Cx, Mutant, Note, Timer, inspect};
@@ -28,7 +28,7 @@ const PATIENCE: u64 = 4;
 
 /// What a newcomer has found out so far.
 #[derive(Debug, Clone, Hash)]
-pub(super) struct Joining {
+pub(super) struct StateTransfer {
     view: u64,
     /// The members of the view before, and how far each has come with its answer.
     members: BTreeMap<PeerId, Progress>,
@@ -53,11 +53,11 @@ struct Promised {
     abstains_for: Span,
 }
 
-impl Joining {
-    fn new(desk: &Desk<impl Rules>, view: &View) -> Self {
-        let others = view.peers().filter(|peer| *peer != desk.me);
+impl StateTransfer {
+    fn new(state: &HostState<impl Rules>, view: &View) -> Self {
+        let others = view.peers().filter(|peer| *peer != state.me);
         let members: BTreeMap<_, _> = others.map(|peer| (peer, Progress::After(None))).collect();
-        let needs_all = members.len() > VOTERS_MAX && !desk.breaks(Mutant::SettlesWithMost);
+        let needs_all = members.len() > VOTERS_MAX && !state.breaks(Mutant::SettlesWithMost);
         Self { view: view.number, members, needs_all, names: BTreeMap::new(), tries: 0 }
     }
 
@@ -92,7 +92,7 @@ impl<R: Rules> Host<R> {
     /// Peers have agreed on another membership, in which this one is the newcomer: what it promised as
     /// a member of an earlier one is void.
     pub(super) fn join(&mut self, cx: Cx<'_, '_, R>, view: &View) {
-        self.joining = Some(Joining::new(&self.desk, view));
+        self.state_transfer = Some(StateTransfer::new(&self.state, view));
         self.fetch(cx);
     }
 
@@ -104,14 +104,14 @@ impl<R: Rules> Host<R> {
     /// Asks those who have not answered, and again after a while.
     pub(super) fn fetch(&mut self, cx: Cx<'_, '_, R>) {
         self.end_joining(cx);
-        let Some(joining) = &mut self.joining else { return self.reconsider_all(cx) };
-        joining.tries += 1;
-        for (peer, progress) in &joining.members {
+        let Some(state_transfer) = &mut self.state_transfer else { return self.reconsider_all(cx) };
+        state_transfer.tries += 1;
+        for (peer, progress) in &state_transfer.members {
             if let Progress::After(after) = progress {
                 cx.send(*peer, Message::Fetch { after: after.clone() });
             }
         }
-        let again = cx.now() + self.desk.config.round_trip_worst / 2;
+        let again = cx.now() + self.state.config.round_trip_worst / 2;
         cx.set_timer(Timer::Join, again);
         self.settle(cx);
     }
@@ -119,7 +119,7 @@ impl<R: Rules> Host<R> {
     /// Who has waited for a lease and votes no longer wants to know: its votes may be others' by now.
     fn end_joining(&mut self, cx: Cx<'_, '_, R>) {
         if self.votes(cx) {
-            self.joining = None;
+            self.state_transfer = None;
         }
     }
 
@@ -128,15 +128,15 @@ impl<R: Rules> Host<R> {
         if !cx.hosting.asks_others() {
             return cx.note(Note::Malformed);
         }
-        let knows = self.votes(cx) || self.desk.breaks(Mutant::AnswersThoughItWaits);
-        if self.joining.is_some() || !knows {
+        let knows = self.votes(cx) || self.state.breaks(Mutant::AnswersThoughItWaits);
+        if self.state_transfer.is_some() || !knows {
             return;
         }
         let now = cx.now();
         let begin =
             after.as_ref().map_or(Bound::Unbounded, |name| Bound::Excluded(inspect::beyond(name)));
         let mut rest = self.replicas.range((begin, Bound::Unbounded)).peekable();
-        let hushes = self.desk.breaks(Mutant::HushesUpAbstentions);
+        let hushes = self.state.breaks(Mutant::HushesUpAbstentions);
         let (mut names, mut owners) = (Vec::new(), 0);
         while names.len() < VOTES_PAGE_MAX
             && let Some((id, replica)) = rest.next_if(|(_, replica)| {
@@ -155,17 +155,19 @@ impl<R: Rules> Host<R> {
                 }),
             });
         }
-        let (more, floor) = (rest.peek().is_some(), self.desk.floor);
+        let (more, floor) = (rest.peek().is_some(), self.state.floor);
         cx.send(from, Message::Votes(Box::new(Votes { after, names, more, floor })));
     }
 
     pub(super) fn on_votes(&mut self, cx: Cx<'_, '_, R>, from: PeerId, votes: Votes) {
         self.end_joining(cx);
-        let (config, Some(joining)) = (&self.desk.config, &mut self.joining) else { return };
+        let (config, Some(state_transfer)) = (&self.state.config, &mut self.state_transfer) else {
+            return;
+        };
         if !votes.names.iter().all(|on| is_sane(config, on)) || votes.names.len() > VOTES_PAGE_MAX {
             return cx.note(Note::Malformed);
         }
-        match joining.members.get(&from) {
+        match state_transfer.members.get(&from) {
             Some(Progress::After(after)) if *after == votes.after => {}
             _ => return cx.note(Note::StaleResponse),
         }
@@ -177,39 +179,39 @@ impl<R: Rules> Host<R> {
             }
             None => Progress::Done,
         };
-        joining.members.insert(from, progress);
-        if joining.names.len() + votes.names.len() > config.limits.replicas_max {
+        state_transfer.members.insert(from, progress);
+        if state_transfer.names.len() + votes.names.len() > config.limits.replicas_max {
             // More than it can host: it waits instead.
-            self.joining = None;
+            self.state_transfer = None;
             return cx.note(Note::TooManyReplicas);
         }
-        votes.names.into_iter().for_each(|on| joining.note(on));
+        votes.names.into_iter().for_each(|on| state_transfer.note(on));
         self.raise_floor(cx, votes.floor);
         self.settle(cx);
     }
 
     /// If enough have answered, takes on the votes of those who may have won.
     fn settle(&mut self, cx: Cx<'_, '_, R>) {
-        let Some(joining) = &self.joining else { return };
-        let blindly = self.desk.breaks(Mutant::SettlesWithoutAsking);
-        let Some(unseen) = joining.unseen().or(blindly.then_some(0)) else { return };
-        let unseen = if self.desk.breaks(Mutant::IgnoresTheUnseen) { 0 } else { unseen };
-        let wins = Quorum::of_view(joining.members.len()).m();
-        let Some(joining) = self.joining.take() else {
+        let Some(state_transfer) = &self.state_transfer else { return };
+        let blindly = self.state.breaks(Mutant::SettlesWithoutAsking);
+        let Some(unseen) = state_transfer.unseen().or(blindly.then_some(0)) else { return };
+        let unseen = if self.state.breaks(Mutant::IgnoresTheUnseen) { 0 } else { unseen };
+        let wins = Quorum::of_view(state_transfer.members.len()).m();
+        let Some(state_transfer) = self.state_transfer.take() else {
             return debug_assert!(false, "it was there a moment ago");
         };
         cx.cancel_timer(Timer::Join);
         let mine = |name: &Name| {
             let seats = cx.hosting.seats(name).into_iter();
             let mut replicas = seats.map(|index| ReplicaId { name: name.clone(), index });
-            replicas.find(|id| cx.hosting.host_of(id) == Some(self.desk.me))
+            replicas.find(|id| cx.hosting.host_of(id) == Some(self.state.me))
         };
-        let hosted = joining.names.into_iter();
+        let hosted = state_transfer.names.into_iter();
         let hosted: Vec<_> =
             hosted.filter_map(|(name, promised)| Some((mine(&name)?, promised))).collect();
         let new = hosted.iter().filter(|(id, _)| !self.replicas.contains_key(id)).count();
-        let fits = self.replicas.len() + new <= self.desk.config.limits.replicas_max;
-        if !fits && !self.desk.breaks(Mutant::TakesOnWhatFits) {
+        let fits = self.replicas.len() + new <= self.state.config.limits.replicas_max;
+        if !fits && !self.state.breaks(Mutant::TakesOnWhatFits) {
             // Users were faster, and there is no room for all. It waits instead, and has said nothing: restarted, it would
             // not know.
             return cx.note(Note::TooManyReplicas);
@@ -223,15 +225,15 @@ impl<R: Rules> Host<R> {
                 return cx.note(Note::TooManyReplicas);
             }
             if let Some(replica) = self.replicas.get_mut(&id) {
-                replica.take_on(&mut self.desk, cx, &winners, &tokens, abstains_for);
+                replica.take_on(&mut self.state, cx, &winners, &tokens, abstains_for);
             }
         }
-        self.settled = joining.view;
+        self.settled = state_transfer.view;
     }
 
     /// Whether this host may vote, as far as that does not depend on the name.
     fn votes(&self, cx: Cx<'_, '_, R>) -> bool {
-        cx.may_vote() && self.desk.abstain_until <= cx.now()
+        cx.may_vote() && self.state.abstain_until <= cx.now()
     }
 }
 

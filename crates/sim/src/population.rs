@@ -11,7 +11,7 @@ const TWINS_FROM: u64 = 1_000_000;
 /// Peers `p0 …` host replicas; peers `p1000 …` are clients. Where a copy of the disk of `p2` may run beside it, that one is
 /// `p1000002` to faults and in histories; peers take each for the other.
 #[derive(Debug, Clone, Copy)]
-pub struct Roster {
+pub struct Population {
     /// How many peers host replicas, without the twin.
     pub hosts: usize,
     /// Replicas per lock.
@@ -20,7 +20,7 @@ pub struct Roster {
     pub twin_of: Option<PeerId>,
 }
 
-impl Roster {
+impl Population {
     fn clients_from(self) -> u64 {
         (self.hosts as u64).max(CLIENTS_FROM)
     }
@@ -104,15 +104,15 @@ mod tests {
     fn ids_and_places_agree() {
         for hosts in [1, 3, 32, 1_000, 1_024] {
             for twin_of in [None, Some(PeerId(hosts as u64 - 1))] {
-                let roster = Roster { hosts, replicas: 1, twin_of };
+                let population = Population { hosts, replicas: 1, twin_of };
                 for index in 0..hosts + 10 {
-                    assert_eq!(roster.index(roster.id(index)), Some(index));
+                    assert_eq!(population.index(population.id(index)), Some(index));
                 }
             }
         }
-        let roster = Roster { hosts: 3, replicas: 3, twin_of: None };
-        assert_eq!((roster.client(0), roster.index(PeerId(500))), (PeerId(1_000), None));
-        let roster = Roster { twin_of: Some(PeerId(2)), ..roster };
-        assert_eq!((roster.id(3), roster.name(3)), (PeerId(1_000_002), PeerId(2)));
+        let population = Population { hosts: 3, replicas: 3, twin_of: None };
+        assert_eq!((population.client(0), population.index(PeerId(500))), (PeerId(1_000), None));
+        let population = Population { twin_of: Some(PeerId(2)), ..population };
+        assert_eq!((population.id(3), population.name(3)), (PeerId(1_000_002), PeerId(2)));
     }
 }

@@ -1,4 +1,4 @@
-//! Bad weather on purpose: frames of the driver that come late, or not at all.
+//! Faults on purpose: frames of the driver that come late, or not at all.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use tokio::time::Instant;
 
 use super::chance;
 use super::limits::DELAYED_MAX;
-use crate::config::Weather;
+use crate::config::FaultInjection;
 use crate::wire::{HEAD_LEN, Kind};
 
-/// Frames on their way through the weather, in order.
+/// Frames on their way, in order.
 #[derive(Debug)]
 pub(crate) struct Delayed {
-    weather: Weather,
+    injection: FaultInjection,
     queue: VecDeque<(Instant, Vec<u8>)>,
 }
 
 impl Delayed {
-    pub(crate) fn new(weather: Weather) -> Self {
-        Self { weather, queue: VecDeque::new() }
+    pub(crate) fn new(injection: FaultInjection) -> Self {
+        Self { injection, queue: VecDeque::new() }
     }
 
     /// Takes whole frames; each is lost or kept by itself.
@@ -29,12 +29,12 @@ impl Delayed {
             let [a, b, c, d, kind] = *head;
             let end = (u32::from_le_bytes([a, b, c, d]) as usize + 4).min(rest.len());
             let (frame, behind) = rest.split_at(end);
-            if kind != Kind::Messages as u8 || chance() >= self.weather.loss {
+            if kind != Kind::Messages as u8 || chance() >= self.injection.loss {
                 kept.extend_from_slice(frame);
             }
             rest = behind;
         }
-        let (low, high) = self.weather.delay;
+        let (low, high) = self.injection.delay;
         let delay = low + high.saturating_sub(low).mul_f64(chance());
         let earliest = self.queue.back().map_or_else(Instant::now, |(due, _)| *due);
         self.queue.push_back(((Instant::now() + delay).max(earliest), kept));
@@ -64,7 +64,7 @@ mod tests {
     #[tokio::test]
     async fn frames_come_late_in_order_and_some_never() {
         let delay = (Duration::from_millis(10), Duration::from_millis(50));
-        let mut delayed = Delayed::new(Weather { delay, loss: 0.5 });
+        let mut delayed = Delayed::new(FaultInjection { delay, loss: 0.5 });
         let start = Instant::now();
         for number in 0..1_000u32 {
             let frames = [

@@ -12,13 +12,13 @@ use crate::parts::{Hosting, Quorum, Rules};
 
 /// The n seats, counted.
 #[derive(Debug, Clone, Default, Hash)]
-pub(super) struct Ballot {
+pub(super) struct Tally {
     seats: Vec<Seat>,
     votes: usize,
     foreign: usize,
 }
 
-impl Ballot {
+impl Tally {
     /// For these replicas, which come in ascending order.
     pub(super) fn new(replicas: impl IntoIterator<Item = u16>) -> Self {
         let seats = replicas.into_iter().map(Seat::new).collect();
@@ -49,7 +49,7 @@ impl Ballot {
     pub(super) fn seat(&self, index: usize) -> &Seat {
         &self.seats[index]
     }
-    /// For everything but whose the vote is, which is counted: see [`Ballot::set_news`].
+    /// For everything but whose the vote is, which is counted: see [`Tally::set_news`].
     pub(super) fn seat_mut(&mut self, index: usize) -> &mut Seat {
         &mut self.seats[index]
     }

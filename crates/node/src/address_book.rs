@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What is known of a peer, be it there or not.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Acquaintance {
+pub(crate) struct Contact {
     pub(crate) network: NetworkId,
     pub(crate) name: Option<PeerName>,
     /// Where it can be reached, or could.
@@ -36,7 +36,7 @@ pub(crate) struct Acquaintance {
     pub(crate) incarnation: Option<Incarnation>,
 }
 
-impl From<&PeerInfo> for Acquaintance {
+impl From<&PeerInfo> for Contact {
     fn from(info: &PeerInfo) -> Self {
         let mut addresses = info.addresses.clone();
         if let Some(reached_at) = &info.reached_at {
@@ -63,13 +63,13 @@ pub(crate) fn bare(address: &Multiaddr) -> Multiaddr {
 }
 
 /// Who was there, and where. What makes no sense is passed over.
-pub(crate) fn read(dir: &Path) -> Vec<Acquaintance> {
+pub(crate) fn read(dir: &Path) -> Vec<Contact> {
     let text = std::fs::read_to_string(dir.join(FILE)).unwrap_or_default();
-    let mut known: Vec<Acquaintance> = Vec::new();
+    let mut known: Vec<Contact> = Vec::new();
     for (network, address, name) in text.lines().take(KEPT_MAX).filter_map(parse) {
         match known.iter_mut().find(|other| other.network == network) {
             Some(other) => other.addresses.push(address),
-            None => known.push(Acquaintance {
+            None => known.push(Contact {
                 network,
                 name,
                 addresses: vec![address],
@@ -145,7 +145,7 @@ mod tests {
         ];
         write(&folder.0, &lines.into()).unwrap();
         let at = |host: u8| format!("/ip4/192.0.2.{host}/tcp/7421").parse().unwrap();
-        let known = |network, name: &str, addresses| Acquaintance {
+        let known = |network, name: &str, addresses| Contact {
             network,
             name: PeerName::tamed(name),
             addresses,

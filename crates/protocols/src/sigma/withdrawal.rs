@@ -19,7 +19,7 @@ impl Attempt {
         let spare = config.quorum.n() - config.quorum.m();
         let nobody = |seat: &&Seat| seat.news == News::Nobody;
         // What is counted anyway comes first: this is asked with every message.
-        self.ballot.foreign() > spare && self.ballot.seats().filter(nobody).count() > spare
+        self.tally.foreign() > spare && self.tally.seats().filter(nobody).count() > spare
     }
 
     /// Gives back what it has, and its places in queues. If it is older than the others, it would else be given
@@ -28,8 +28,8 @@ impl Attempt {
     pub(super) fn stand_aside(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         self.aside = true;
         self.probe_at = LocalTime::NEVER;
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
+        for index in 0..self.tally.len() {
+            let seat = self.tally.seat(index);
             if let Some(&Held { grant, .. }) = seat.held() {
                 self.give_back(config, cx, index, grant);
             } else if seat.place.is_some() && matches!(seat.news, News::Theirs(..)) {
@@ -44,8 +44,8 @@ impl Attempt {
     /// Enough can vote again: asks those whom it left, or has not heard from.
     pub(super) fn come_back(&mut self, config: &Config<impl Rules>, cx: Cx<'_, '_, impl Rules>) {
         self.aside = false;
-        for index in 0..self.ballot.len() {
-            let seat = self.ballot.seat(index);
+        for index in 0..self.tally.len() {
+            let seat = self.tally.seat(index);
             let left =
                 seat.place.is_none() && matches!(seat.news, News::Unknown | News::Theirs(..));
             if left && self.may_ask(config, cx, index) {
@@ -56,7 +56,7 @@ impl Attempt {
 
     /// Gives back the vote or the place in the queue that it has there, if it has one.
     pub(super) fn withdraw(&mut self, cx: Cx<'_, '_, impl Rules>, index: usize) {
-        let seat = self.ballot.seat_mut(index);
+        let seat = self.tally.seat_mut(index);
         seat.ask_at = LocalTime::NEVER;
         let queued = seat.place.take().is_some();
         let grant = seat.yielded.filter(|_| seat.yielding);

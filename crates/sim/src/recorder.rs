@@ -34,14 +34,14 @@ impl Clone for Oracles<'_> {
 }
 
 #[derive(Clone)]
-pub(crate) struct Journal<'a> {
+pub(crate) struct Recorder<'a> {
     oracles: Oracles<'a>,
     violations: Vec<Violation>,
     kept: Option<Vec<Record>>,
     digest: Digest,
 }
 
-impl<'a> Journal<'a> {
+impl<'a> Recorder<'a> {
     pub(crate) fn new(oracles: Oracles<'a>, keep: bool) -> Self {
         let kept = keep.then(Vec::new);
         Self { oracles, violations: Vec::new(), kept, digest: Digest::default() }
