@@ -58,6 +58,11 @@ impl<R: Rules> Config<R> {
         self.lease_max - self.lease_max.millionths(CLOCKS_DIFFER)
     }
 
+    /// For how long a host that begins a swarm with others looks around before: whoever it reaches is heard by then.
+    pub(super) fn look_around(&self) -> Span {
+        self.round_trip_worst * 2
+    }
+
     pub(super) fn breaks(&self, mutant: Mutant) -> bool {
         self.rules.breaks(mutant)
     }

@@ -6,7 +6,7 @@
 //! number: of two groups that are told different ones, each might be complete.
 //!
 //! ```text
-//!  blank peers                                each other, once they have looked around
+//!  blank peers                                each other
 //!    │ BLANK    I am in no swarm ────────────► │  and expect so many of us
 //!
 //!  the first by number who sees that many     the others
@@ -51,7 +51,7 @@ pub(super) struct Founding {
     blank: BTreeMap<PeerId, Badge>,
     /// The others that can be reached, are blank, and expect another number.
     otherwise: BTreeMap<PeerId, u16>,
-    /// It looks around before, and says nothing.
+    /// It looks around before, and pledges itself to nothing.
     looks_until: LocalTime,
     /// What this peer has proposed.
     pub(super) proposal: Option<Proposal>,
@@ -127,7 +127,7 @@ impl<R: Rules> Views<R> {
         self.wants_in = true;
         self.founding.expects = hosts.min(MEMBERS_MAX as u16);
         if hosts > 1 {
-            self.founding.looks_until = cx.now() + self.config.round_trip_worst * 2;
+            self.founding.looks_until = cx.now() + self.config.look_around();
         }
         self.look(cx);
     }
@@ -144,7 +144,7 @@ impl<R: Rules> Views<R> {
         if let Some(Pledge { origin, by }) = self.pledge.filter(|pledge| pledge.by != self.me) {
             cx.send(by, Message::Pledged { origin });
         }
-        if !self.is_blank() || cx.now() < self.founding.looks_until {
+        if !self.is_blank() {
             return;
         }
         let (expects, badge) = (self.founding.expects, self.badge(cx));
@@ -216,15 +216,18 @@ impl<R: Rules> Views<R> {
         if let Some(roster) = &self.roster {
             return cx.send(from, Message::Learn(Box::new(roster.clone())));
         }
-        let Founding { expects: own, blank, otherwise, .. } = &mut self.founding;
+        let Founding { expects: own, blank, otherwise, pause_until, .. } = &mut self.founding;
         if !self.up.contains(&from) {
             return;
         }
-        if expects == *own && blank.len() < MEMBERS_MAX {
-            blank.insert(from, badge);
-            self.propose_swarm(cx);
-        } else if expects != *own && otherwise.len() < MEMBERS_MAX {
+        if expects != *own && otherwise.len() < MEMBERS_MAX {
             otherwise.insert(from, expects);
+        } else if expects == *own && blank.len() < MEMBERS_MAX {
+            if blank.insert(from, badge).is_none() {
+                // It has yet to hear of the others, and the others of it.
+                *pause_until = (*pause_until).max(cx.now() + self.config.look_around());
+            }
+            self.propose_swarm(cx);
         }
     }
 
@@ -233,7 +236,8 @@ impl<R: Rules> Views<R> {
         let pledge = Pledge { origin, by: from };
         let free = self.pledge.is_none_or(|mine| mine == pledge)
             || self.config.breaks(Mutant::PledgesTwice);
-        if self.may_begin() && free && expects == self.founding.expects {
+        let has_looked = cx.now() >= self.founding.looks_until;
+        if self.may_begin() && has_looked && free && expects == self.founding.expects {
             self.pledge_to(cx, Some(pledge));
             cx.send(from, Message::Pledged { origin });
         } else {

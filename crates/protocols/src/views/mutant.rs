@@ -25,6 +25,8 @@ crate::parts::mutants::mutants! {
     KeepsItsBadge = "keeps-its-badge": "exclusion" agreed told,
     /// Who wanted in once is added though it has been in and out since.
     HearsOldWishes = "hears-old-wishes": "stall" agreed told,
+    /// A wish is kept while views move on, though who said it may have been in and out since.
+    KeepsOldWishes = "keeps-old-wishes": "stall" agreed told,
     /// Who is not in the view has a say in the next one, too.
     ListensToOutsiders = "listens-to-outsiders": "exclusion" agreed told,
     /// Any member can say of a newcomer that it knows what the others promised.

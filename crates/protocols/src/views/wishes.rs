@@ -16,6 +16,8 @@ const WISHES_MAX: usize = 1_024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Wish {
     change: Change,
+    /// The newest view that it was said in the knowledge of.
+    view: u64,
     /// Nobody asked: the peer seems to be dead.
     dead: bool,
 }
@@ -26,23 +28,23 @@ pub(super) struct Wishes(BTreeMap<PeerId, Wish>);
 
 impl Wishes {
     /// Somebody wants something for itself. False if there is no room.
-    fn hear(&mut self, peer: PeerId, change: Change) -> bool {
+    fn hear(&mut self, peer: PeerId, change: Change, view: u64) -> bool {
         let room = self.0.len() < WISHES_MAX;
         if room {
-            self.0.insert(peer, Wish { change, dead: false });
+            self.0.insert(peer, Wish { change, view, dead: false });
         }
         room
     }
 
     /// This peer wants out. For that there is always room.
     pub(super) fn leave(&mut self, me: PeerId, badge: Badge) {
-        self.0.insert(me, Wish { change: Change::Remove(me, badge), dead: false });
+        self.0.insert(me, Wish { change: Change::Remove(me, badge), view: 0, dead: false });
     }
 
     /// A member seems to be dead; unless it wants something itself, it is to be removed.
     pub(super) fn mourn(&mut self, peer: PeerId, badge: Badge) {
         if self.0.len() < WISHES_MAX {
-            let gone = Wish { change: Change::Remove(peer, badge), dead: true };
+            let gone = Wish { change: Change::Remove(peer, badge), view: 0, dead: true };
             self.0.entry(peer).or_insert(gone);
         }
     }
@@ -86,6 +88,9 @@ impl<R: Rules> Views<R> {
     /// Drops what makes no sense in this view: it has been granted, perhaps.
     pub(super) fn drop_granted(&mut self) {
         let mut wishes = core::mem::take(&mut self.wishes);
+        if !self.config.breaks(Mutant::KeepsOldWishes) {
+            wishes.0.retain(|_, wish| !self.is_old(wish.change, wish.view));
+        }
         wishes.0.retain(|_, wish| self.after(wish.change).is_some());
         self.wishes = wishes;
     }
@@ -112,7 +117,7 @@ impl<R: Rules> Views<R> {
         }
         // Nobody comes in who is not there any more: it would be missed at once.
         let there = self.up.contains(&from) || matches!(change, Change::Remove(..));
-        if there && self.wishes.hear(from, change) {
+        if there && self.wishes.hear(from, change, view) {
             self.consider(cx);
         }
     }

@@ -7,7 +7,7 @@ use sigmalock_protocols::views::{self, Mutant, STARTS_MAX};
 
 use crate::copies::a_copy_runs_meanwhile;
 use crate::refutations::{Disk, are_apart, are_two_inside, recovered};
-use crate::town::{ALICE, BOB, FOUNDERS, Packet, Town};
+use crate::town::{ALICE, BOB, FOUNDERS, Packet, STEP, Town};
 
 /// A peer is out of everybody's sight, and goes on all the while. Another one runs with a copy of its disk, gives its vote to
 /// Alice, and is gone again. Then the first is back, and Bob waits for its vote already.
@@ -208,4 +208,24 @@ fn hosts_of_a_new_swarm_wait_for_the_promises_of_those_they_may_have_been() {
     assert!(!town.is_inside(ALICE) && town.is_inside(BOB));
     let broken = agreed::Mutant::VotesAtOnceInANewSwarm;
     assert!(are_two_inside(&all_lose_all_they_had(Some(broken))), "{broken} is not caught");
+}
+
+/// Six hosts that were told that they are three begin at once, three here with Alice, three there with Bob. All see each other;
+/// what is said from here to there takes half a round trip.
+#[test]
+fn hosts_in_two_places_make_one_swarm() {
+    let mut town = Town::of(0, None);
+    FOUNDERS.into_iter().flatten().for_each(|host| town.start(host, Birth::First));
+    let here = |peer: u64| peer == ALICE || FOUNDERS[0].contains(&peer);
+    let near = |packet: &Packet| here(packet.from) == here(packet.to);
+    for round in 0..150 {
+        if round == 100 {
+            town.ask(ALICE);
+            town.ask(BOB);
+        }
+        town.pass(STEP * 3, near);
+        town.pass(STEP, |_| true);
+    }
+    assert!(!are_two_inside(&town), "two are inside; {:?} {:?}", town.view(200), town.view(300));
+    assert!(town.is_inside(ALICE) || town.is_inside(BOB));
 }

@@ -174,3 +174,40 @@ fn who_has_left_is_not_taken_in_again_by_what_it_said_before() {
     let town = an_old_wish_is_heard(Some(views::Mutant::HearsOldWishes));
     assert!(!town.is_inside(ALICE), "half of a view has no say");
 }
+
+/// The last of three hears that a fourth wants in, and is out of sight of the others while that one comes and goes again. Then
+/// they leave, too; the fourth is still there, and wants nothing. Whether it is taken in again all the same.
+fn a_wish_is_kept_while_views_move_on(broken: Option<views::Mutant>) -> bool {
+    let mut town = Town::without(broken, 3);
+    town.start_alone(3, Birth::First);
+    town.meet(&[3], &[0, 1, 2]);
+    let wish = |p: &Packet| {
+        let wish = matches!(p.message, Message::Views(views::Message::Wish { view: 3, .. }));
+        wish && (p.from, p.to) == (3, 2)
+    };
+    while !town.packets.iter().any(wish) {
+        town.pass(STEP, |p| is_between(p, 3, &[2]));
+    }
+    town.pass(STEP, wish);
+    town.part(&[2], &[0, 1]);
+    let apart = |p: &Packet| is_between(p, 2, &[0, 1, ALICE, BOB]) || (p.from, p.to) == (3, 2);
+    town.packets.retain(|p| !apart(p));
+    town.pass(Span::from_secs(18), |p| !apart(p));
+    assert_eq!(town.view(0).1, [0, 1, 2, 3]);
+    town.give(3, Input::Leave);
+    town.pass(Span::from_secs(4), |p| !apart(p));
+    assert_eq!((town.view(3), town.view(2).0), ((5, vec![0, 1, 2]), 3));
+    town.packets.retain(|p| !apart(p));
+    town.meet(&[2], &[0, 1]);
+    [0, 1].into_iter().for_each(|leaver| town.give(leaver, Input::Leave));
+    (0..90).any(|_| {
+        town.pass(Span::from_secs(1), |_| true);
+        town.view(2).1.contains(&3)
+    })
+}
+
+#[test]
+fn who_has_left_is_not_taken_in_again_by_a_wish_that_was_kept() {
+    assert!(!a_wish_is_kept_while_views_move_on(None));
+    assert!(a_wish_is_kept_while_views_move_on(Some(views::Mutant::KeepsOldWishes)));
+}

@@ -328,3 +328,41 @@ fn hosts_that_see_each_other_and_are_told_different_numbers_make_one_swarm_at_mo
     }
     assert!(two > 0, "not caught");
 }
+
+/// Hosts that begin at once and all reach each other, in two places: what is said in one is heard at once, what is said to
+/// the other half a round trip later. How many swarms they make.
+fn two_places_begin_at_once(told: &[(usize, u16)], places: usize, mutant: Option<Mutant>) -> usize {
+    let mut fleet = Fleet::new(told.len(), mutant, Span::from_secs(3), 1);
+    for (host, (_, hosts)) in told.iter().enumerate() {
+        fleet.start(host, Birth::First);
+        fleet.ask(host, Request::Expect { hosts: *hosts });
+    }
+    for _ in 0..40 {
+        let near = |packet: &Packet| places == 1 || told[packet.from].0 == told[packet.to].0;
+        let (mut now, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut fleet.packets).into_iter().partition(near);
+        for _ in 0..10 {
+            now.into_iter().for_each(|packet| fleet.deliver(packet));
+            now = fleet.packets.extract_if(.., |packet| near(packet)).collect();
+        }
+        fleet.packets.extend(now);
+        later.into_iter().for_each(|packet| fleet.deliver(packet));
+        fleet.tick();
+    }
+    let swarms = (0..told.len()).filter_map(|host| origin(&fleet, host));
+    swarms.collect::<BTreeSet<u64>>().len()
+}
+
+#[test]
+fn hosts_in_two_places_that_were_told_different_numbers_hear_of_each_other_in_time() {
+    let numbers = [(0, 2), (0, 2), (1, 3), (1, 3), (1, 3)];
+    assert_eq!(two_places_begin_at_once(&numbers, 2, None), 0);
+    let broken = Some(Mutant::FoundsThoughToldOtherwise);
+    assert_eq!(two_places_begin_at_once(&numbers, 2, broken), 2);
+}
+
+#[test]
+fn more_hosts_in_two_places_than_were_expected_make_one_swarm() {
+    let numbers = [(0, 3), (0, 3), (0, 3), (1, 3), (1, 3), (1, 3)];
+    assert_eq!(two_places_begin_at_once(&numbers, 2, None), 1);
+}

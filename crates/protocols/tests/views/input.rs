@@ -263,11 +263,13 @@ fn nobody_of_another_swarm_is_taken_in() {
     assert!(fleet.views(0).unwrap().strangers().eq([id(1)]));
 }
 
-/// One that has begun, and expects to be one of three; the two others are there.
+/// One that has begun, expects to be one of three, and has looked around; the two others are there.
 fn one_of_three(broken: Option<Mutant>) -> Fleet {
     let mut fleet = alone(broken);
     fleet.ask(0, Request::Expect { hosts: 3 });
     (1..4).for_each(|peer| fleet.give(0, Input::PeerUp(id(peer))));
+    assert_eq!(answers(&mut fleet, 1, Message::Pledge { origin: 5, expects: 3 }), ["DECLINED"]);
+    (0..20).for_each(|_| fleet.tick());
     fleet
 }
 
@@ -291,13 +293,17 @@ fn a_pledge_counts_of_those_who_were_asked_for_it() {
     for peer in [1, 2] {
         answers(&mut fleet, peer, Message::Blank { expects: 3, badge: Badge(peer as u64) });
     }
-    assert!(fleet.packets.is_empty(), "it looks around first");
-    (0..20).for_each(|_| fleet.tick());
-    let origin = fleet.packets.iter().find_map(|packet| match packet.message {
-        Message::Pledge { origin, .. } => Some(origin),
-        _ => None,
-    });
-    let origin = origin.unwrap();
+    let asked = |fleet: &Fleet| {
+        fleet.packets.iter().find_map(|packet| match packet.message {
+            Message::Pledge { origin, .. } => Some(origin),
+            _ => None,
+        })
+    };
+    assert_eq!(asked(&fleet), None, "it looks around first");
+    while asked(&fleet).is_none() {
+        fleet.tick();
+    }
+    let origin = asked(&fleet).unwrap();
     let mut begins = |from| {
         answers(&mut fleet, from, Message::Pledged { origin });
         fleet.views(0).unwrap().roster().is_some()
