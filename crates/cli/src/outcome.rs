@@ -179,6 +179,7 @@ fn sentence(error: &clap::Error, in_lab: bool) -> String {
     };
     let argument = context(ContextKind::InvalidArg).unwrap_or_default();
     let value = context(ContextKind::InvalidValue).unwrap_or_default();
+    let command = if in_lab { "sigmalock lab" } else { "sigmalock" };
     match error.kind() {
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map_or_else(String::new, |e| e.to_string());
@@ -197,11 +198,10 @@ fn sentence(error: &clap::Error, in_lab: bool) -> String {
             let given = context(ContextKind::InvalidSubcommand).unwrap_or_default();
             match context(ContextKind::SuggestedSubcommand) {
                 Some(near) => format!("there is no command `{given}`; did you mean `{near}`?"),
-                None => format!("there is no command `{given}`; `sigmalock --help` lists them"),
+                None => format!("there is no command `{given}`; `{command} --help` lists them"),
             }
         }
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let command = if in_lab { "sigmalock lab" } else { "sigmalock" };
             format!("a command is missing; `{command} --help` lists them")
         }
         ErrorKind::MissingRequiredArgument => format!("{} is missing", flag(&argument)),

@@ -7,7 +7,7 @@ use common::sigmalock;
 /// Every line, and the sentence it is answered with.
 const BAD: &[(&str, &str)] = &[
     ("lab", "a command is missing; `sigmalock lab --help` lists them"),
-    ("lab zebra", "there is no command `zebra`; `sigmalock --help` lists them"),
+    ("lab zebra", "there is no command `zebra`; `sigmalock lab --help` lists them"),
     ("lab torture --sed 0..3", "there is no `--sed`; did you mean `--seeds`?"),
     ("lab torture surprise", "there is no `surprise` here"),
     ("lab torture --seeds", "--seeds needs a value"),

@@ -29,7 +29,7 @@ const BREATH: Duration = Duration::from_millis(100);
 #[non_exhaustive]
 pub enum BindError {
     /// Another peer serves that socket. Use it, or give this one another path.
-    #[error("another peer serves {path:?} already")]
+    #[error("another peer serves {path:?} already; give this one another path with --socket")]
     UnixInUse {
         /// The socket.
         path: PathBuf,

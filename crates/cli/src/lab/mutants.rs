@@ -20,7 +20,7 @@ use crate::table::{Align, Table};
 #[command(after_help = after_lab_help(EXAMPLES))]
 #[command(mut_arg("seeds", |seeds| seeds.default_value("0..10000")))]
 pub(crate) struct Mutants {
-    /// Only say which mutants there are
+    /// Only say which mutants there are: one name a line, also with --json
     #[arg(long)]
     list: bool,
     #[command(flatten)]

@@ -142,7 +142,7 @@ pub(crate) struct Node {
 }
 
 const EXAMPLES: &str = "  \
-  sigmalock node --swarm-key my.key --expect 2 --join 192.0.2.7:7421,192.0.2.8:7421
+  sigmalock node --swarm-key my.key --expect 3 --join 192.0.2.7:7421,192.0.2.8:7421,192.0.2.9:7421
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421,192.0.2.8:7421
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --name render-7
   sigmalock node --swarm-key my.key --join 192.0.2.7:7421 --advertise 203.0.113.9:7421
