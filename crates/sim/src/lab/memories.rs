@@ -104,7 +104,8 @@ pub(super) fn case(subject: &Subject, crowd: Crowd, seed: u64) -> Option<(Subjec
     };
     // Of every swarm, somebody remembers.
     let reborn = match kind {
-        Kind::Foundings if hosts > 1 && all_lose_all(seed) => hosts,
+        // Two swarms, one after the other, are two successions; what matters is who is inside.
+        Kind::Foundings if hosts > 1 && subject.protocol.is_lock() && all_lose_all(seed) => hosts,
         Kind::Foundings => rng.below(hosts),
         _ => 0,
     };
