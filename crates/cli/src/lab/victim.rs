@@ -43,6 +43,9 @@ impl VictimFlags {
             let broken = healthy.with_mutant(name);
             let broken = broken.map_err(|why| BadParameters(format!("--mutant {name}: {why}")))?;
             victim.mutant = broken.mutant;
+            if let Some(flag) = missing(&victim) {
+                return Err(BadParameters(format!("--mutant {name}: it shows with {flag} only")));
+            }
         }
         Ok(victim)
     }
@@ -81,6 +84,19 @@ impl VictimFlags {
         }
         Ok(Victim { protocol, variant, mutant, agents, modes, quorum, membership })
     }
+}
+
+/// What a world lacks for its mutant to show.
+fn missing(victim: &Victim) -> Option<String> {
+    let mutant = victim.mutant?;
+    let elsewhere =
+        mutant.membership != Membership::Fixed && mutant.membership != victim.membership;
+    if elsewhere {
+        return Some(format!("--membership {}", mutant.membership));
+    }
+    let flags =
+        [(mutant.agents && !victim.agents, "--agents"), (mutant.modes && !victim.modes, "--modes")];
+    flags.into_iter().find(|(lacks, _)| *lacks).map(|(_, flag)| flag.to_owned())
 }
 
 /// Whether a protocol knows that kind of membership.
