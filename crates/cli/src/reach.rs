@@ -44,9 +44,10 @@ impl Peer {
         self.connect_or_start("").await.map(drop)
     }
 
-    /// A peer that runs; else the user's private one, started now.
+    /// A peer that runs; else the user's private one, started now. Whoever has this process hold a lock may be inside when it
+    /// has ended.
     pub(crate) async fn connect_or_start(&self, label: &str) -> Result<Client, Failure> {
-        let options = self.meant(ConnectOptions::new().label(label));
+        let options = self.meant(ConnectOptions::new().label(label).hold_if_cut(true));
         let client = options.connect_or_start().await.map_err(unreachable)?;
         if client.started() == Started::Started {
             complain(format_args!(

@@ -104,6 +104,7 @@ impl Session {
         let open = v1::Open {
             label: opening.label.clone(),
             hold_if_cut: opening.hold_if_cut,
+            process: std::process::id(),
             api_version: API_VERSION,
             client_version: env!("CARGO_PKG_VERSION").to_owned(),
         };

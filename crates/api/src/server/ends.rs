@@ -24,6 +24,7 @@ use tonic::server::NamedService;
 use tonic::{Request as Call, Status};
 
 use super::connection::Caller;
+use crate::v1;
 
 /// A process that ends closes its sockets before it has ended. So long may that take.
 const PROCESS_END_MAX: Duration = Duration::from_secs(1);
@@ -34,19 +35,21 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub(super) struct Witness {
     goodbye: Goodbye,
     caller: Caller,
-    /// The client may leave somebody inside when its process ends.
-    hold_if_cut: bool,
+    /// The process that the client says it is, if nobody is inside when that has ended.
+    process: Option<Pid>,
 }
 
 impl Witness {
     pub(super) fn new<T>(call: &Call<T>) -> Result<Self, Status> {
         let goodbye = call.extensions().get::<Goodbye>().cloned();
         let goodbye = goodbye.ok_or_else(|| Status::internal("a call that nobody listens to"))?;
-        Ok(Self { goodbye, caller: Caller::of(call)?, hold_if_cut: false })
+        Ok(Self { goodbye, caller: Caller::of(call)?, process: None })
     }
 
-    pub(super) fn hold_if_cut(&mut self, hold: bool) {
-        self.hold_if_cut = hold;
+    /// What the client says of itself.
+    pub(super) fn hear(&mut self, open: &v1::Open) {
+        let process = i32::try_from(open.process).ok().and_then(Pid::from_raw);
+        self.process = process.filter(|_| !open.hold_if_cut);
     }
 
     /// Ends a session, and gives back what it holds if nobody can be inside. `stay` is kept until that is known.
@@ -54,7 +57,8 @@ impl Witness {
         if self.goodbye.was_said() {
             return session.end();
         }
-        let process = self.caller.process().filter(|_| !self.hold_if_cut);
+        // What made the connection may be a proxy.
+        let process = self.process.filter(|process| self.caller.process() == Some(*process));
         let (Some(process), Ok(runtime)) = (process, Handle::try_current()) else { return };
         // It may be inside, but not for longer than it was told.
         session.renewals().mute(true);

@@ -122,7 +122,7 @@ impl LocksService for Locks {
         let stay = (self.activity.session(), caller.stay(Wish::Session)?);
         let mut requests = request.into_inner();
         let open = first_word(&mut requests).await?;
-        witness.hold_if_cut(open.hold_if_cut);
+        witness.hear(&open);
         let label = label(&open.label, &caller).await;
         // Who comes when the others have been told to go is none of them.
         if *self.stage.borrow() > Stage::Serving {

@@ -1,5 +1,7 @@
 //! `lock`: holds a lock until told to let go, for scripts and other programs.
 
+use std::mem::ManuallyDrop;
+
 use clap::Args;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -56,7 +58,11 @@ impl Lock {
         self.tell("held", &joined(&tokens), Some(&held))?;
         let verdict = tokio::select! {
             biased;
-            () = held.lost() => return self.lost(),
+            () = held.lost() => {
+                // Who reads that it is lost may be inside for a moment yet: nobody says that it is not.
+                let _kept = ManuallyDrop::new(held);
+                return self.lost();
+            }
             () = stdin_closes() => Verdict::Holds,
             signal = signals.next() => Verdict::Like(exit_code(signal)),
         };

@@ -12,7 +12,8 @@ pub(crate) async fn raw(peer: &Peer) -> LocksClient<Channel> {
 }
 
 pub(crate) fn open(api_version: u32) -> SessionRequest {
-    let open = v1::Open { label: "raw".into(), api_version, ..v1::Open::default() };
+    let process = std::process::id();
+    let open = v1::Open { label: "raw".into(), api_version, process, ..v1::Open::default() };
     SessionRequest { kind: Some(Ask::Open(open)) }
 }
 
