@@ -215,10 +215,10 @@ fn lock_holds_until_stdin_closes() {
 }
 
 #[test]
-fn a_broken_lock_is_lost_and_passes_on() {
+fn a_broken_lock_is_lost_and_passes_on_when_its_script_has_had_its_time() {
     let machine = Machine::new();
-    let mut lock =
-        machine.command(&["lock", "/x"]).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut lock = machine.command(&["lock", "/x", "--ttl", "3s"]);
+    let mut lock = lock.stdin(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(lock.stdout.take().expect("piped")).lines();
     lines.next().expect("a token").expect("readable");
     let explained = machine.run(&["explain", "/x"]);
@@ -229,7 +229,8 @@ fn a_broken_lock_is_lost_and_passes_on() {
     assert_eq!(broken.code, Some(0), "{}", broken.stderr);
     assert_eq!(lines.next().expect("a line").expect("readable"), "lost");
     assert_eq!(lock.wait().expect("it ends").code(), Some(76));
-    assert_eq!(machine.run(&["run", "/x", "--wait", "5s", "--", "true"]).code, Some(0));
+    assert_eq!(machine.run(&["run", "/x", "--try", "--", "true"]).code, Some(75));
+    assert_eq!(machine.run(&["run", "/x", "--wait", "10s", "--", "true"]).code, Some(0));
     let again = machine.run(&["break", "/x", "--yes"]);
     assert_eq!(
         (again.code, again.stderr.as_str()),

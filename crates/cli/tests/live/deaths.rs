@@ -27,25 +27,32 @@ pub(crate) fn holder_process(peer: &Peer, name: &str) -> std::process::Child {
     child
 }
 
+/// Its script may go on for a moment: what closes stdin lets go at once, what kills it does not.
 #[tokio::test]
-async fn a_killed_holder_lets_the_next_in_at_once_while_its_peer_lives() {
+async fn a_lock_whose_script_ends_lets_the_next_in_at_once_and_a_killed_one_after_the_lease() {
     let fleet = Fleet::of(5).await;
     let (here, there) = (fleet.peers[0].client().await, fleet.peers[1].client().await);
-    for (round, client) in [&here, &there].into_iter().enumerate() {
+    let rounds = [(&here, false), (&there, false), (&here, true), (&there, true)];
+    for (round, (client, killed)) in rounds.into_iter().enumerate() {
         let name = format!("/deaths/holder-{round}");
         let mut holder = holder_process(&fleet.peers[0], &name);
         let next = client.lock(&name).ttl(TTL).acquire();
         let kill = async {
             tokio::time::sleep(Duration::from_millis(200)).await;
-            holder.kill().expect("the holder can be killed");
+            if killed {
+                holder.kill().expect("the holder can be killed");
+            }
+            drop(holder.stdin.take());
             let _ = holder.wait();
             Instant::now()
         };
-        let (next, killed) = tokio::join!(async { (next.await, Instant::now()) }, kill);
+        let (next, ended) = tokio::join!(async { (next.await, Instant::now()) }, kill);
         let (guard, entered) = next;
         guard.expect("the next gets in").release().await.expect("and leaves");
-        let took = entered.saturating_duration_since(killed);
-        assert!(took < Duration::from_millis(200), "fail-over took {took:?}");
+        let took = entered.saturating_duration_since(ended);
+        let at_once = took < Duration::from_millis(200);
+        let after_the_lease = took > TTL / 2 && took < TTL + Duration::from_secs(1);
+        assert!(if killed { after_the_lease } else { at_once }, "{killed}: {took:?}");
     }
 }
 
@@ -259,4 +266,41 @@ async fn peers_that_come_back_without_data_abstain_and_nobody_gets_in_twice() {
     let busy = other.lock(name).ttl(TTL).wait(Duration::from_secs(2)).acquire().await;
     assert!(busy.is_err(), "everybody has forgotten the holder, and yet it is alone");
     drop(guard);
+}
+
+/// What forwards connections to another socket, as `ssh -L` does.
+const PROXY: &str = "
+import os, socket, sys, threading
+def pump(a, b):
+    while data := a.recv(65536): b.sendall(data)
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1]); server.listen()
+print('listens', flush=True)
+while True:
+    near, _ = server.accept()
+    far = socket.socket(socket.AF_UNIX); far.connect(sys.argv[2])
+    for pair in (near, far), (far, near): threading.Thread(target=pump, args=pair, daemon=True).start()
+";
+
+/// It made the connection, and its end says nothing of the program behind it.
+#[tokio::test]
+async fn a_killed_proxy_gives_nothing_back_of_who_is_behind_it() {
+    use std::io::BufRead as _;
+    let fleet = Fleet::of(1).await;
+    let scratch = crate::fleet::Scratch::new();
+    let socket = scratch.path().join("proxy.sock");
+    let mut proxy = std::process::Command::new("python3");
+    let proxy = proxy.args(["-c", PROXY]).arg(&socket).arg(&fleet.peers[0].socket);
+    let mut proxy = proxy.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    let stdout = proxy.stdout.take().expect("piped");
+    std::io::BufReader::new(stdout).read_line(&mut line).expect("it says that it listens");
+    let client = sigmalock::ConnectOptions::new();
+    let client = client.connect(&format!("unix:{}", socket.display())).await.expect("it forwards");
+    let guard = client.lock("/deaths/proxy").ttl(TTL).acquire().await.expect("it is free");
+    proxy.kill().and_then(|()| proxy.wait()).expect("it can be killed");
+    let next = fleet.peers[0].client().await;
+    let next = next.lock("/deaths/proxy").ttl(TTL).wait(Duration::from_secs(10)).acquire().await;
+    assert!(guard.remaining().is_zero(), "two are inside");
+    drop(next.expect("the next gets in"));
 }
